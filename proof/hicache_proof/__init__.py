@@ -1,0 +1,1 @@
+"""Which tier served a prefix, proven from independent witnesses."""
