@@ -66,80 +66,111 @@ def _family(*args: object, **kwargs: object) -> Family:
 
 # -- from the flight recorder ------------------------------------------------------------------------------------
 HIT_TOKENS = _family(
-    "hicache_hit_tokens", "counter", "Prompt tokens served from each tier, counted once a request, at admission.", ("tier",), "tokens"
-)  # fmt: skip
-COMPUTED_TOKENS = _family(
-    "hicache_computed_tokens", "counter", "Prompt tokens that had to be computed.", (), "tokens"
+    "hicache_hit_tokens",
+    "counter",
+    "Prompt tokens served from each tier, counted once a request, at admission.",
+    ("tier",),
+    "tokens",
 )
-PROMPT_TOKENS = _family(
-    "hicache_prompt_tokens", "counter", "Prompt tokens of admitted requests.", (), "tokens"
-)
-REQUESTS = _family(
-    "hicache_requests", "counter", "Admitted requests by the tier that served their prefix.", ("tier",)
-)  # fmt: skip
+COMPUTED_TOKENS = _family("hicache_computed_tokens", "counter", "Prompt tokens that had to be computed.", (), "tokens")
+PROMPT_TOKENS = _family("hicache_prompt_tokens", "counter", "Prompt tokens of admitted requests.", (), "tokens")
+REQUESTS = _family("hicache_requests", "counter", "Admitted requests by the tier that served their prefix.", ("tier",))
 TTFT = _family(
-    "hicache_ttft_seconds", "histogram", "Time from the scheduler receiving a request to its first token, by serving tier.", ("tier",), "seconds", buckets=TTFT_BUCKETS
-)  # fmt: skip
-TRANSFERS = _family(
-    "hicache_transfers", "counter", "Transfers between device and host that finished.", ("direction",)
-)  # fmt: skip
+    "hicache_ttft_seconds",
+    "histogram",
+    "Time from the scheduler receiving a request to its first token, by serving tier.",
+    ("tier",),
+    "seconds",
+    buckets=TTFT_BUCKETS,
+)
+TRANSFERS = _family("hicache_transfers", "counter", "Transfers between device and host that finished.", ("direction",))
 TRANSFER_TOKENS = _family(
     "hicache_transfer_tokens", "counter", "Tokens moved by finished transfers.", ("direction",), "tokens"
-)  # fmt: skip
+)
 TRANSFER_BYTES = _family(
     "hicache_transfer_bytes", "counter", "Bytes moved by finished transfers, all ranks.", ("direction",), "bytes"
-)  # fmt: skip
+)
 TRANSFER_SECONDS = _family(
-    "hicache_transfer_seconds", "histogram", "Duration of a transfer on the device clock, where the engine times it.", ("direction",), "seconds", buckets=TRANSFER_BUCKETS
-)  # fmt: skip
+    "hicache_transfer_seconds",
+    "histogram",
+    "Duration of a transfer on the device clock, where the engine times it.",
+    ("direction",),
+    "seconds",
+    buckets=TRANSFER_BUCKETS,
+)
 TRANSFERS_DROPPED = _family(
-    "hicache_transfers_dropped", "counter", "Transfers that a cache reset dropped before they were seen finished.", ("direction",)
-)  # fmt: skip
+    "hicache_transfers_dropped",
+    "counter",
+    "Transfers that a cache reset dropped before they were seen finished.",
+    ("direction",),
+)
 EVICTED_TOKENS = _family(
-    "hicache_evicted_tokens", "counter", "Tokens that left a tier: demoted (host copy kept), dropped (no copy), host_evicted.", ("cause",), "tokens"
-)  # fmt: skip
-BACKUPS_REFUSED = _family(
-    "hicache_backups_refused", "counter", "Backups refused for lack of room in the host pool."
+    "hicache_evicted_tokens",
+    "counter",
+    "Tokens that left a tier: demoted (host copy kept), dropped (no copy), host_evicted.",
+    ("cause",),
+    "tokens",
 )
-LOAD_BACKS = _family(
-    "hicache_load_backs", "counter", "Load-backs asked for, by outcome.", ("outcome",)
-)
+BACKUPS_REFUSED = _family("hicache_backups_refused", "counter", "Backups refused for lack of room in the host pool.")
+LOAD_BACKS = _family("hicache_load_backs", "counter", "Load-backs asked for, by outcome.", ("outcome",))
 LOAD_BACK_PROMISED = _family(
     "hicache_load_back_promised_tokens", "counter", "Host tokens promised to requests by the lookup.", (), "tokens"
-)  # fmt: skip
+)
 LOAD_BACK_LOADED = _family(
     "hicache_load_back_loaded_tokens", "counter", "Host tokens really loaded for requests.", (), "tokens"
-)  # fmt: skip
+)
 RESETS = _family("hicache_resets", "counter", "Cache resets (flush).")
 L2_LIFETIME = _family(
-    "hicache_l2_reuse_gap_seconds", "histogram", "Time between a backup to the host and the load that read it back.", (), "seconds", buckets=(0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400)
-)  # fmt: skip
+    "hicache_l2_reuse_gap_seconds",
+    "histogram",
+    "Time between a backup to the host and the load that read it back.",
+    (),
+    "seconds",
+    buckets=(0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400),
+)
 
 # -- proofs ------------------------------------------------------------------------------------------------------
 VERDICTS_TOTAL = _family(
-    "hicache_verdicts", "counter", "Requests judged, by verdict on the claim that they read L2.", ("verdict",), source="proof"
-)  # fmt: skip
+    "hicache_verdicts",
+    "counter",
+    "Requests judged, by verdict on the claim that they read L2.",
+    ("verdict",),
+    source="proof",
+)
 CONTENT_TOTAL = _family(
-    "hicache_content_checks", "counter", "Requests with an L2 read, by what the content witness found.", ("content",), source="proof"
-)  # fmt: skip
+    "hicache_content_checks",
+    "counter",
+    "Requests with an L2 read, by what the content witness found.",
+    ("content",),
+    source="proof",
+)
 CONTENT_SLOTS = _family(
-    "hicache_content_tokens", "counter", "Loaded tokens compared with their signature.", ("state",), "tokens", source="proof"
-)  # fmt: skip
+    "hicache_content_tokens",
+    "counter",
+    "Loaded tokens compared with their signature.",
+    ("state",),
+    "tokens",
+    source="proof",
+)
 
 # -- recorder health ---------------------------------------------------------------------------------------------
 RECORDER_UP = _family(
     "hicache_recorder_up", "gauge", "1 while the flight recorder of a rank is open and its process alive.", ("rank",)
-)  # fmt: skip
+)
 RECORDS = _family("hicache_recorder_records", "counter", "Records read.", ("rank",))
 RECORDS_LOST = _family(
-    "hicache_recorder_lost_records", "counter", "Records lost: overwritten before they were read, torn, of an unknown kind, dropped by the writer.", ("rank", "reason")
-)  # fmt: skip
-RECORDER_LAG = _family(
-    "hicache_recorder_fill_ratio", "gauge", "Unread share of the ring at the last read.", ("rank",)
+    "hicache_recorder_lost_records",
+    "counter",
+    "Records lost: overwritten before they were read, torn, of an unknown kind, dropped by the writer.",
+    ("rank", "reason"),
 )
+RECORDER_LAG = _family("hicache_recorder_fill_ratio", "gauge", "Unread share of the ring at the last read.", ("rank",))
 SEAM_STATE = _family(
-    "hicache_seam_state", "gauge", "1 for the state that a seam is in: attached, tripped, unrecognised, missing, pending.", ("rank", "seam", "state")
-)  # fmt: skip
+    "hicache_seam_state",
+    "gauge",
+    "1 for the state that a seam is in: attached, tripped, unrecognised, missing, pending.",
+    ("rank", "seam", "state"),
+)
 SEAM_FIRED = _family("hicache_seam_fired", "gauge", "1 once the seam has fired.", ("rank", "seam"))
 SEAM_FAULTS = _family("hicache_seam_faults", "counter", "Faults of ours in a seam.", ("rank", "seam"))
 
@@ -148,56 +179,104 @@ ENGINE_UP = _family(
     "hicache_engine_up", "gauge", "1 if the engine's /metrics was read in this scrape.", (), source="engine"
 )
 ENGINE_SCRAPE_SECONDS = _family(
-    "hicache_engine_scrape_duration_seconds", "gauge", "Time the engine's /metrics took.", (), "seconds", source="engine"
-)  # fmt: skip
+    "hicache_engine_scrape_duration_seconds",
+    "gauge",
+    "Time the engine's /metrics took.",
+    (),
+    "seconds",
+    source="engine",
+)
 ENGINE_SCRAPE_FAILURES = _family(
-    "hicache_engine_scrape_failures", "counter", "Failed reads of the engine's /metrics, by reason.", ("reason",), source="engine"
-)  # fmt: skip
+    "hicache_engine_scrape_failures",
+    "counter",
+    "Failed reads of the engine's /metrics, by reason.",
+    ("reason",),
+    source="engine",
+)
 ENGINE_INFO = _family(
-    "hicache_engine", "info", "Engine version, model, tree, write policy, page size, ranks.", ("version", "model", "tree", "write_policy", "page_size", "tp_size", "dp_size", "hicache"), source="engine"
-)  # fmt: skip
+    "hicache_engine",
+    "info",
+    "Engine version, model, tree, write policy, page size, ranks.",
+    ("version", "model", "tree", "write_policy", "page_size", "tp_size", "dp_size", "hicache"),
+    source="engine",
+)
 ENGINE_CACHED_TOKENS = _family(
-    "hicache_engine_cached_tokens", "counter", "Cached tokens by source, as the engine counts them when a request finishes.", ("tier",), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_cached_tokens",
+    "counter",
+    "Cached tokens by source, as the engine counts them when a request finishes.",
+    ("tier",),
+    "tokens",
+    source="engine",
+)
 ENGINE_PROMPT_TOKENS = _family(
-    "hicache_engine_prompt_tokens", "counter", "Prompt tokens, as the engine counts them.", (), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_prompt_tokens",
+    "counter",
+    "Prompt tokens, as the engine counts them.",
+    (),
+    "tokens",
+    source="engine",
+)
 ENGINE_LOAD_BACK_TOKENS = _family(
-    "hicache_engine_load_back_tokens", "counter", "Tokens loaded back, as the engine counts them, in logical tokens.", (), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_load_back_tokens",
+    "counter",
+    "Tokens loaded back, as the engine counts them, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
 ENGINE_LOAD_BACK_BYTES = _family(
     "hicache_engine_load_back_bytes", "counter", "Bytes loaded back, all ranks.", (), "bytes", source="engine"
-)  # fmt: skip
+)
 ENGINE_BACKUP_TOKENS = _family(
-    "hicache_engine_backup_tokens", "counter", "Tokens backed up to the host, in logical tokens.", (), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_backup_tokens",
+    "counter",
+    "Tokens backed up to the host, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
 ENGINE_BACKUP_BYTES = _family(
     "hicache_engine_backup_bytes", "counter", "Bytes backed up to the host, all ranks.", (), "bytes", source="engine"
-)  # fmt: skip
+)
 ENGINE_EVICTED_TOKENS = _family(
-    "hicache_engine_evicted_tokens", "counter", "Tokens evicted from L1, in logical tokens.", (), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_evicted_tokens",
+    "counter",
+    "Tokens evicted from L1, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
 ENGINE_CAPACITY = _family(
     "hicache_engine_capacity_tokens", "gauge", "Size of a tier.", ("tier",), "tokens", source="engine"
 )
 ENGINE_USED = _family(
-    "hicache_engine_used_tokens", "gauge", "Used part of a tier (device: in use by requests).", ("tier",), "tokens", source="engine"
-)  # fmt: skip
+    "hicache_engine_used_tokens",
+    "gauge",
+    "Used part of a tier (device: in use by requests).",
+    ("tier",),
+    "tokens",
+    source="engine",
+)
 ENGINE_EVICTABLE = _family(
     "hicache_engine_evictable_tokens", "gauge", "Cached tokens that L1 may evict.", (), "tokens", source="engine"
-)  # fmt: skip
-ENGINE_RUNNING = _family(
-    "hicache_engine_running_requests", "gauge", "Requests running.", (), source="engine"
 )
-ENGINE_QUEUED = _family(
-    "hicache_engine_queued_requests", "gauge", "Requests waiting.", (), source="engine"
-)
+ENGINE_RUNNING = _family("hicache_engine_running_requests", "gauge", "Requests running.", (), source="engine")
+ENGINE_QUEUED = _family("hicache_engine_queued_requests", "gauge", "Requests waiting.", (), source="engine")
 ENGINE_TTFT = _family(
-    "hicache_engine_ttft_seconds", "histogram", "Time to first token over all requests, in the engine's own buckets.", (), "seconds", source="engine"
-)  # fmt: skip
+    "hicache_engine_ttft_seconds",
+    "histogram",
+    "Time to first token over all requests, in the engine's own buckets.",
+    (),
+    "seconds",
+    source="engine",
+)
 ENGINE_FAMILY_MISSING = _family(
-    "hicache_engine_family_missing", "gauge", "1 for an engine metric that is expected and absent; flag: what would bring it.", ("family", "flag"), source="engine"
-)  # fmt: skip
+    "hicache_engine_family_missing",
+    "gauge",
+    "1 for an engine metric that is expected and absent; flag: what would bring it.",
+    ("family", "flag"),
+    source="engine",
+)
 
 # -- the sidecar itself ------------------------------------------------------------------------------------------
 BUILD_INFO = _family(
@@ -205,12 +284,21 @@ BUILD_INFO = _family(
 )
 COLLECTOR_SUCCESS = _family(
     "hicache_collector_success", "gauge", "1 if the collector worked in this scrape.", ("collector",), source="sidecar"
-)  # fmt: skip
+)
 COLLECTOR_SECONDS = _family(
-    "hicache_collector_duration_seconds", "gauge", "Time the collector took.", ("collector",), "seconds", source="sidecar"
-)  # fmt: skip
+    "hicache_collector_duration_seconds",
+    "gauge",
+    "Time the collector took.",
+    ("collector",),
+    "seconds",
+    source="sidecar",
+)
 SPANS = _family(
-    "hicache_spans", "counter", "Spans by what became of them: exported, dropped, failed.", ("outcome",), source="sidecar"
-)  # fmt: skip
+    "hicache_spans",
+    "counter",
+    "Spans by what became of them: exported, dropped, failed.",
+    ("outcome",),
+    source="sidecar",
+)
 
 FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}

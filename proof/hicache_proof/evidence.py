@@ -18,7 +18,7 @@ class _Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of all facts: immutable, keyword-only, strict when read from JSON."""
 
 
-class Lookup(_Fact):
+class Lookup(_Fact, frozen=True, kw_only=True):
     """What the tree promised at the last lookup before admission (engine: PrefillAdder.add_one_req)."""
 
     prompt_tokens: int
@@ -29,7 +29,7 @@ class Lookup(_Fact):
     at_ns: int
 
 
-class LoadBack(_Fact):
+class LoadBack(_Fact, frozen=True, kw_only=True):
     """What init_load_back answered. ``outcome`` is the lower-case name of records.LoadBackOutcome."""
 
     promised_tokens: int
@@ -42,7 +42,7 @@ class LoadBack(_Fact):
     at_ns: int
 
 
-class Residency(_Fact):
+class Residency(_Fact, frozen=True, kw_only=True):
     """Where the blocks had been before the lookup, from the ledger of events (never from the engine's tree)."""
 
     backed_up_tokens: int
@@ -58,7 +58,14 @@ class Residency(_Fact):
     left_device_at_ns: int | None = None
 
 
-class Provenance(_Fact):
+class Writer(_Fact, frozen=True, kw_only=True):
+    request_id: str | None
+    operation_id: int
+    tokens: int
+    written_at_ns: int
+
+
+class Provenance(_Fact, frozen=True, kw_only=True):
     """Whose backup wrote the host slots that this request's load read. Slots are the stable identity: nodes split."""
 
     slots_read: int
@@ -67,14 +74,7 @@ class Provenance(_Fact):
     writers: tuple[Writer, ...] = ()
 
 
-class Writer(_Fact):
-    request_id: str | None
-    operation_id: int
-    tokens: int
-    written_at_ns: int
-
-
-class Transfer(_Fact):
+class Transfer(_Fact, frozen=True, kw_only=True):
     """One host-to-device transfer that carried blocks of this request."""
 
     transfer_id: int
@@ -93,7 +93,7 @@ class Transfer(_Fact):
     requests: int = 1
 
 
-class Attribution(_Fact):
+class Attribution(_Fact, frozen=True, kw_only=True):
     """Cached tokens by source, as the engine accounts them (None: the engine gave no such number)."""
 
     device_tokens: int | None
@@ -103,7 +103,7 @@ class Attribution(_Fact):
     source: Literal["scheduler", "reply"]
 
 
-class Counters(_Fact):
+class Counters(_Fact, frozen=True, kw_only=True):
     """Deltas of the engine's own /metrics over the request's window, in logical tokens."""
 
     load_back_tokens: int | None
@@ -114,7 +114,7 @@ class Counters(_Fact):
     """Nothing else was served in the window, so the deltas can be held against this one request."""
 
 
-class Physical(_Fact):
+class Physical(_Fact, frozen=True, kw_only=True):
     """Bytes that crossed the bus during the transfer, from the GPU's own cumulative counters (NVML fields 197, 198)."""
 
     claimed_bytes: int
@@ -124,7 +124,7 @@ class Physical(_Fact):
     why_not: str | None = None
 
 
-class Content(_Fact):
+class Content(_Fact, frozen=True, kw_only=True):
     """Signatures of the rows loaded, against those taken when they were backed up."""
 
     checked: int
@@ -134,7 +134,7 @@ class Content(_Fact):
     layers: int
 
 
-class Answer(_Fact):
+class Answer(_Fact, frozen=True, kw_only=True):
     """Lab only: the answer of this request against the answer of the L1 run of the same prompt."""
 
     same_tokens: bool
@@ -144,7 +144,7 @@ class Answer(_Fact):
     markers_recalled: int = 0
 
 
-class Control(_Fact):
+class Control(_Fact, frozen=True, kw_only=True):
     """Lab only: the same load where no L2 read can happen."""
 
     kind: Literal["hicache_off", "forced_miss"]
@@ -153,7 +153,7 @@ class Control(_Fact):
     cached_tokens: int | None
 
 
-class Recorder(_Fact):
+class Recorder(_Fact, frozen=True, kw_only=True):
     """Whether the flight recorder watched the whole window."""
 
     watching: bool
@@ -165,7 +165,7 @@ class Recorder(_Fact):
     clock_stepped: bool = False
 
 
-class RankView(_Fact):
+class RankView(_Fact, frozen=True, kw_only=True):
     """The same request on another rank of the engine."""
 
     rank: str
@@ -174,7 +174,7 @@ class RankView(_Fact):
     mismatched: int | None = None
 
 
-class Evidence(_Fact):
+class Evidence(_Fact, frozen=True, kw_only=True):
     """All that is known of how one request was served, on one rank, plus what its sibling ranks say."""
 
     request_id: str

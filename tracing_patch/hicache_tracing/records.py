@@ -250,9 +250,7 @@ def decode_rid(key: bytes) -> str:
     return key.rstrip(b"\0").decode("utf-8", "replace")
 
 
-def pack(
-    seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], extra: bytes = b""
-) -> bytes:
+def pack(seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], extra: bytes = b"") -> bytes:
     """A record's bytes, a multiple of SLOT_SIZE. Raises ValueError if ``extra`` is longer than MAX_EXTRA."""
     room = -len(extra) % SLOT_SIZE
     span = 1 + (len(extra) + room) // SLOT_SIZE
