@@ -49,7 +49,8 @@ VERDICTS = ("corroborated", "proven", "consistent", "contradicted", "not_observe
 CONTENT_STATES = ("intact", "damaged", "not_checked")
 
 TTFT_BUCKETS = (
-    0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0,
+    0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5,
+    2.5, 5.0, 10.0, 30.0, 60.0,
 )  # fmt: skip
 TRANSFER_BUCKETS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
@@ -197,7 +198,7 @@ ENGINE_INFO = _family(
     "hicache_engine",
     "info",
     "Engine version, model, tree, write policy, page size, ranks.",
-    ("version", "model", "tree", "write_policy", "page_size", "tp_size", "dp_size", "hicache"),
+    ("version", "model", "tree", "write_policy", "page_size", "tp_size", "dp_size", "hicache", "storage", "role"),
     source="engine",
 )
 ENGINE_CACHED_TOKENS = _family(
@@ -276,6 +277,197 @@ ENGINE_FAMILY_MISSING = _family(
     "1 for an engine metric that is expected and absent; flag: what would bring it.",
     ("family", "flag"),
     source="engine",
+)
+
+ENGINE_TIER_SEEN = _family(
+    "hicache_engine_tier_seen",
+    "gauge",
+    "1 once the engine itself has reported cached tokens of this tier; 0 while the sidecar's zero stands in for it.",
+    ("tier",),
+    source="engine",
+)
+ENGINE_PREFILL_TOKENS = _family(
+    "hicache_engine_prefill_tokens",
+    "counter",
+    "Prompt tokens of scheduled prefills by what served them: device, host, storage, computed; unattributed where "
+    "the engine does not say which tier.",
+    ("served_by",),
+    "tokens",
+    source="engine",
+)
+ENGINE_GENERATION_TOKENS = _family(
+    "hicache_engine_generation_tokens", "counter", "Tokens generated.", (), "tokens", source="engine"
+)
+ENGINE_FINISHED_REQUESTS = _family(
+    "hicache_engine_finished_requests", "counter", "Requests that the engine has finished.", (), source="engine"
+)
+ENGINE_DROPPED_TOKENS = _family(
+    "hicache_engine_dropped_tokens",
+    "counter",
+    "Tokens destroyed in L1 with no host copy, by reason, in logical tokens.",
+    ("reason",),
+    "tokens",
+    source="engine",
+)
+ENGINE_QUEUE_SECONDS = _family(
+    "hicache_engine_queue_seconds",
+    "histogram",
+    "Time in the waiting queue, in the engine's own buckets.",
+    (),
+    "seconds",
+    source="engine",
+)
+ENGINE_LOAD_BACK_SECONDS = _family(
+    "hicache_engine_load_back_seconds",
+    "histogram",
+    "Duration of a load-back, in the engine's own buckets; clock: device = the copy itself, host = only its dispatch "
+    "(engines before 0.5.16). Never compare one with the other.",
+    ("clock",),
+    "seconds",
+    source="engine",
+)
+ENGINE_BACKUP_SECONDS = _family(
+    "hicache_engine_backup_seconds",
+    "histogram",
+    "Duration of a backup to the host, in the engine's own buckets.",
+    (),
+    "seconds",
+    source="engine",
+)
+ENGINE_POOL_CAPACITY = _family(
+    "hicache_engine_pool_capacity_slots",
+    "gauge",
+    "Size of a pool beside the KV pool (swa, mamba), in its own slots.",
+    ("tier", "pool"),
+    source="engine",
+)
+ENGINE_POOL_USED = _family(
+    "hicache_engine_pool_used_slots",
+    "gauge",
+    "Used slots of a pool beside the KV pool (swa, mamba).",
+    ("tier", "pool"),
+    source="engine",
+)
+ENGINE_POOL_EVICTABLE = _family(
+    "hicache_engine_pool_evictable_slots",
+    "gauge",
+    "Cached slots that a pool beside the KV pool (swa, mamba) may evict in L1.",
+    ("pool",),
+    source="engine",
+)
+ENGINE_POOL_LOAD_BACK = _family(
+    "hicache_engine_pool_load_back_slots",
+    "counter",
+    "Slots loaded back, by pool; the pool kv holds tokens and is also hicache_engine_load_back_tokens_total.",
+    ("pool",),
+    source="engine",
+)
+ENGINE_POOL_BACKUP = _family(
+    "hicache_engine_pool_backup_slots",
+    "counter",
+    "Slots backed up to the host, by pool; the pool kv is also hicache_engine_backup_tokens_total.",
+    ("pool",),
+    source="engine",
+)
+ENGINE_STORAGE_PREFETCHED_TOKENS = _family(
+    "hicache_engine_storage_prefetched_tokens",
+    "counter",
+    "Tokens moved from L3 storage to the host, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
+ENGINE_STORAGE_BACKUP_TOKENS = _family(
+    "hicache_engine_storage_backup_tokens",
+    "counter",
+    "Tokens written from the host to L3 storage, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
+ENGINE_STORAGE_HIT_TOKENS = _family(
+    "hicache_engine_storage_hit_tokens",
+    "counter",
+    "Tokens that an L3 query found, before anything was moved, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
+ENGINE_STORAGE_UNFULFILLED_TOKENS = _family(
+    "hicache_engine_storage_unfulfilled_tokens",
+    "counter",
+    "Tokens found in L3 that did not become a usable prefetch, by reason, in logical tokens.",
+    ("reason",),
+    "tokens",
+    source="engine",
+)
+ENGINE_STORAGE_DEFERRED_TOKENS = _family(
+    "hicache_engine_storage_deferred_tokens",
+    "counter",
+    "Tokens of prefetch attempts put off for lack of room, by reason, in logical tokens.",
+    ("reason",),
+    "tokens",
+    source="engine",
+)
+ENGINE_STORAGE_BACKUP_DROPPED_TOKENS = _family(
+    "hicache_engine_storage_backup_dropped_tokens",
+    "counter",
+    "Tokens that never reached L3 because their backup was refused or too late, in logical tokens.",
+    (),
+    "tokens",
+    source="engine",
+)
+ENGINE_RANKS_EXPECTED = _family(
+    "hicache_engine_ranks_expected",
+    "gauge",
+    "Ranks that should report on this address, from the engine's own configuration.",
+    (),
+    source="engine",
+)
+ENGINE_RANKS_SEEN = _family(
+    "hicache_engine_ranks_seen", "gauge", "Ranks that do report on this address.", (), source="engine"
+)
+ENGINE_RANK_BASIS = _family(
+    "hicache_engine_rank_basis",
+    "gauge",
+    "How many ranks one engine metric stood for, and what was done: one_rank (labelled, the ranks repeat the same "
+    "number), divided (the engine had added its ranks up), summed (the ranks add up).",
+    ("family", "basis"),
+    source="engine",
+)
+ENGINE_RESTARTS = _family(
+    "hicache_engine_restarts", "counter", "Restarts of the engine that the sidecar noticed.", (), source="engine"
+)
+ENGINE_COUNTER_ANOMALIES = _family(
+    "hicache_engine_counter_anomalies",
+    "counter",
+    "Counters of the engine that fell although it had not restarted; the last value is held meanwhile.",
+    (),
+    source="engine",
+)
+ENGINE_UNREADABLE_LINES = _family(
+    "hicache_engine_unreadable_lines",
+    "gauge",
+    "Lines of the engine's last answer that could not be read.",
+    (),
+    source="engine",
+)
+ENGINE_INFO_READ = _family(
+    "hicache_engine_server_info_up",
+    "gauge",
+    "1 if the engine's /server_info is known (ranks, capacities, flags); without it summed counters are withheld.",
+    (),
+    source="engine",
+)
+ENGINE_TARGET = _family(
+    "hicache_engine_target", "info", "Labels that the targets file gives an engine.", (), source="sidecar"
+)
+ENGINE_TARGETS_FILE_OK = _family(
+    "hicache_engine_targets_file_ok",
+    "gauge",
+    "1 if the targets file was read; 0 while the last good list stands in for it.",
+    ("file",),
+    source="sidecar",
 )
 
 # -- the sidecar itself ------------------------------------------------------------------------------------------
