@@ -33,7 +33,7 @@ MAGIC = b"HICACHEW"
 
 HEADER_SIZE = 65536
 SLOT_SIZE = 128
-DEFAULT_CAPACITY = 65536  # slots: 8 MiB, 3 s of 20,000 records/s
+DEFAULT_CAPACITY = 32768  # slots: 4 MiB, 1.6 s of 20,000 records/s
 
 ABSENT = -(1 << 63)
 """A number that the engine did not give. Zero and absent are different facts."""

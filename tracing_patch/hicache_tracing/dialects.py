@@ -1,0 +1,192 @@
+"""What differs between engine versions, found by looking at the objects, never at a version number.
+
+Reading is by ``getattr`` with a default: a field that this engine lacks is ABSENT, not an error. Nothing here walks
+the tree, copies from a device or waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from hicache_tracing.records import ABSENT
+
+
+def number(value: Any) -> int:
+    """An engine's number, ABSENT for None (0 and absent are different facts)."""
+    return ABSENT if value is None else int(value)
+
+
+def node_id(node: Any) -> int:
+    """A tree node: an int handle (unified tree from 0.5.17) or an object with ``id``."""
+    if isinstance(node, int):
+        return node
+    return number(getattr(node, "id", None))
+
+
+def device_prefix(req: Any) -> int:
+    """Tokens of the request's prefix that L1 holds: ``prefix_len`` (0.5.22+) or the length of ``prefix_indices``."""
+    length = getattr(req, "prefix_len", None)
+    if length is None:
+        length = len(req.prefix_indices)
+    return int(length)
+
+
+def best_node(req: Any) -> int:
+    """The deepest node that the lookup matched, on any tier."""
+    return node_id(getattr(req, "best_match_node", None) or getattr(req, "last_host_node", None))
+
+
+def loaded_tokens(result: Any) -> int:
+    """What init_load_back really loaded: (count, node) from 0.5.22, (indices, node) before, None in buffer mode."""
+    if result is None:
+        return 0
+    loaded = result[0]
+    return int(loaded) if isinstance(loaded, int) else len(loaded)
+
+
+def first_chunk(req: Any) -> int:
+    """Prompt tokens of the request's first prefill chunk."""
+    return number(getattr(req, "extend_len", getattr(req, "extend_input_len", None)))
+
+
+def request_times(req: Any) -> tuple[int, int]:
+    """(entered the waiting queue, first prefill started), CLOCK_MONOTONIC ns; the engine keeps perf_counter seconds."""
+    stats = getattr(req, "time_stats", None)
+    times = (getattr(stats, "wait_queue_entry_time", 0.0), getattr(stats, "forward_entry_time", 0.0))
+    received, started = (int(seconds * 1e9) if seconds else ABSENT for seconds in times)
+    return received, started
+
+
+def aborted(req: Any) -> bool:
+    return type(getattr(req, "finished_reason", None)).__name__ == "FINISH_ABORT"
+
+
+def hicache_tree(scheduler: Any) -> Any:
+    """The radix cache behind the scheduler; a streaming-session wrapper keeps it in ``inner``."""
+    tree = getattr(scheduler, "tree_cache", None)
+    inner = getattr(tree, "inner", None)
+    return tree if inner is None or getattr(tree, "cache_controller", None) is not None else inner
+
+
+def full_tokens(tracker: Any) -> int:
+    """Evicted tokens of the full-attention component in the unified tree's tracker."""
+    for component, tokens in tracker.items():
+        if getattr(component, "name", "") == "FULL":
+            return int(tokens)
+    return 0
+
+
+def is_backed_up(tree: Any, node: Any) -> bool:
+    """Whether the node has a host copy: asked of the tree core (int handles) or of the node itself."""
+    if isinstance(node, int):
+        return bool(tree.tree_core.is_backuped(node))
+    return bool(node.backuped)
+
+
+def write_policy(tree: Any, controller: Any) -> str:
+    if getattr(tree, "is_write_back", False) is True:
+        return "write_back"
+    return str(getattr(controller, "write_policy", ""))
+
+
+# -- acknowledgements --------------------------------------------------------------------------------------------
+
+
+def timed(ack: Any) -> bool:
+    """Whether the ack's events can be asked for their distance (0.5.16+ loads, 0.5.18+ both)."""
+    return getattr(ack, "timing_enabled", False) is True
+
+
+def device_ns(ack: Any) -> int:
+    """Nanoseconds between the engine's own two events on the device clock. Both have finished: this does not wait."""
+    if not timed(ack):
+        return ABSENT
+    return int(ack.start_event.elapsed_time(ack.finish_event) * 1e6)
+
+
+def ack_volume(ack: Any, controller: Any) -> tuple[int, int]:
+    """(tokens, bytes) of a transfer; ABSENT where this engine's ack does not carry them."""
+    tokens = number(getattr(ack, "num_tokens", None))
+    size = number(getattr(ack, "num_bytes", None))
+    if size <= 0 and tokens > 0:
+        per_token = bytes_per_token(controller)
+        size = tokens * per_token if per_token > 0 else ABSENT
+    return tokens, size
+
+
+def bytes_per_token(controller: Any) -> int:
+    """KV bytes of one token on this rank: the host pool's ``size_per_token`` (a group keeps it in its anchor)."""
+    pool = getattr(controller, "mem_pool_host", None)
+    anchor = getattr(getattr(pool, "anchor_entry", None), "host_pool", None)
+    for candidate in (anchor, pool):
+        size = getattr(candidate, "size_per_token", None)
+        if size is not None:
+            return int(size)
+    return ABSENT
+
+
+# -- identity ----------------------------------------------------------------------------------------------------
+
+
+def engine_version() -> str:
+    try:
+        return version("sglang")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
+    """Who this process is, for the ring's header. Only configuration and sizes: no keys, no prompts."""
+    from hicache_tracing import __version__
+
+    args = getattr(scheduler, "server_args", None)
+    pool = getattr(controller, "mem_pool_host", None)
+    core = getattr(tree, "tree_core", None)
+    per_token = bytes_per_token(controller)
+
+    def argument(name: str) -> Any:
+        return getattr(args, name, None)
+
+    return {
+        "plugin_version": __version__,
+        "engine_version": engine_version(),
+        "role": "scheduler",
+        "pid": os.getpid(),
+        "tp_rank": _rank(scheduler, "tp_rank"),
+        "pp_rank": _rank(scheduler, "pp_rank"),
+        "dp_rank": _rank(scheduler, "dp_rank"),
+        "tp_size": argument("tp_size") or 1,
+        "pp_size": argument("pp_size") or 1,
+        "dp_size": argument("dp_size") or 1,
+        "page_size": getattr(tree, "page_size", None),
+        "bytes_per_token": None if per_token == ABSENT else per_token,
+        "model": argument("model_path"),
+        "served_model_name": argument("served_model_name"),
+        "host": argument("host"),
+        "port": argument("port"),
+        "tree": type(tree).__name__,
+        "tree_core": type(core).__name__ if core is not None else None,
+        "controller": type(controller).__name__ if controller is not None else None,
+        "write_policy": write_policy(tree, controller) or None,
+        "io_backend": argument("hicache_io_backend"),
+        "mem_layout": argument("hicache_mem_layout"),
+        "storage_backend": argument("hicache_storage_backend"),
+        "host_memory_mode": getattr(tree, "host_memory_mode", None),
+        "device_tokens": getattr(scheduler, "max_total_num_tokens", None),
+        "host_tokens": getattr(pool, "size", None),
+        "load_back_threshold": getattr(tree, "load_back_threshold", None),
+    }
+
+
+def _rank(scheduler: Any, name: str) -> int:
+    """The scheduler's rank: its own attribute, in ``ps`` (0.5.16+), or in the process's get_parallel() (0.5.22+)."""
+    current = getattr(sys.modules.get(type(scheduler).__module__), "get_parallel", None)
+    holders = (scheduler, getattr(scheduler, "ps", None), current() if callable(current) else None)
+    for holder in holders:
+        value = getattr(holder, name, None)
+        if isinstance(value, int):
+            return value
+    return 0

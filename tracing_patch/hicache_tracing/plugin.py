@@ -1,0 +1,87 @@
+"""Put the seams in place: each one when the engine itself imports the module it lives in."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+from collections import defaultdict
+from functools import partial
+from types import ModuleType
+
+from hicache_tracing import import_hook
+from hicache_tracing.config import Settings
+from hicache_tracing.guard import Seam, around
+from hicache_tracing.patching import Patch, apply_all, defines, recognised
+from hicache_tracing.records import SeamState
+from hicache_tracing.seams import ALL
+from hicache_tracing.seams.base import Target
+from hicache_tracing.session import Session
+
+logger = logging.getLogger("hicache_witness")
+
+_session: Session | None = None
+_patches: list[Patch] = []
+
+
+def start(settings: Settings | None = None) -> Session:
+    """Attach to this process; a second call changes nothing. No ring is opened before a scheduler starts."""
+    global _session
+    if _session is not None:
+        return _session
+    session = _session = Session(settings or Settings.from_environment())
+    by_module: dict[str, list[tuple[Target, Seam]]] = defaultdict(list)
+    for target in ALL:
+        if target.seam in session.settings.seams_off:
+            continue
+        by_module[target.module].append((target, session.new_seam(target.seam)))
+    for module, seams in by_module.items():
+        import_hook.after_import(module, partial(attach, session, seams))
+    os.register_at_fork(after_in_child=session.forget_after_fork)
+    atexit.register(session.close)
+    return session
+
+
+def stop() -> bool:
+    """Put every function back that is still ours. False if somebody wrapped one of them after us."""
+    global _session
+    import_hook.forget()
+    clean = [patch.revert() for patch in reversed(_patches)]
+    _patches.clear()
+    if _session is not None:
+        for seam in _session.seams:
+            seam.on = False  # a wrapper that could not be taken out passes everything through
+        _session = None
+    return all(clean)
+
+
+def attach(session: Session, seams: list[tuple[Target, Seam]], module: ModuleType) -> None:
+    """Patch what is recognised in a module that has just been imported; leave the rest alone and say so."""
+    patches, attached = [], []
+    for target, seam in seams:
+        owner = getattr(module, target.owner, None) if target.owner else module
+        if not defines(owner, target.name) or (target.unless and defines(owner, target.unless)):
+            seam.set(SeamState.MISSING)
+            continue
+        if not any(recognised(vars(owner)[target.name], form) for form in target.forms):
+            seam.set(SeamState.UNRECOGNISED)
+            logger.warning("hicache-witness: %s.%s is not as known: left alone", module.__name__, target.seam)
+            continue
+        before, after = target.hooks(session)
+        patch = Patch(owner, target.name, partial(around, seam=seam, before=before, after=after))
+        patches += [patch, *aliases(patch)] if owner is module else [patch]
+        attached.append(seam)
+    _patches.extend(apply_all(patches))
+    for seam in attached:
+        seam.set(SeamState.ATTACHED)
+
+
+def aliases(patch: Patch) -> list[Patch]:
+    """The same function under the same name in the engine's other modules, which imported it before we came."""
+    holders = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith("sglang.") and vars(module).get(patch.name) is patch.original and module is not patch.owner
+    ]
+    return [Patch(holder, patch.name, lambda _original: patch.wrapper) for holder in holders]

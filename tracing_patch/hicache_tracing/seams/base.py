@@ -1,0 +1,56 @@
+"""What a seam is: an engine function, how to recognise it, and the two steps of ours around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hicache_tracing.guard import After, Before
+    from hicache_tracing.session import Session
+
+Hooks = Callable[["Session"], "tuple[Before, After]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One patched function. ``forms``: the leading parameter names of each form of it that we know."""
+
+    module: str
+    owner: str
+    """Class name, or "" for a function of the module."""
+    name: str
+    forms: tuple[tuple[str, ...], ...]
+    hooks: Hooks
+    unless: str = ""
+    """Leave it alone where the owner also defines this one, which tells the same fact better."""
+
+    @property
+    def seam(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name
+
+
+def argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str, default: Any = None) -> Any:
+    """A parameter of the engine's call, given by position or by name."""
+    if len(args) > position:
+        return args[position]
+    return kwargs.get(name, default)
+
+
+def nothing_before(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+    return None
+
+
+def nothing_after(_token: Any, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+    return None
+
+
+HIRADIX = ("sglang.srt.mem_cache.hiradix_cache", "HiRadixCache")
+HIMAMBA = ("sglang.srt.mem_cache.hi_mamba_radix_cache", "HiMambaRadixCache")
+UNIFIED = ("sglang.srt.mem_cache.unified_radix_cache", "UnifiedRadixCache")
+RADIX = ("sglang.srt.mem_cache.radix_cache", "RadixCache")
+CONTROLLER = ("sglang.srt.managers.cache_controller", "HiCacheController")
+HYBRID = ("sglang.srt.mem_cache.hybrid_cache.hybrid_cache_controller", "HybridCacheController")
+TREES = (HIRADIX, HIMAMBA, UNIFIED)
+CONTROLLERS = (CONTROLLER, HYBRID)

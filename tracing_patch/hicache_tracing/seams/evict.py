@@ -1,0 +1,106 @@
+"""Tokens that leave a tier: the device (demoted with a host copy, or dropped) and the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import ABSENT, EvictCause, Kind, Tier
+from hicache_tracing.seams.base import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED, Target, argument, nothing_before
+from hicache_tracing.session import Session
+
+
+def _left_device(session: Session, node: int, tokens: int, *, kept: bool) -> None:
+    if tokens <= 0:
+        return
+    if session.load_scope is not None:
+        session.load_scope.evicted += tokens
+    cause = EvictCause.DEMOTED if kept else EvictCause.DROPPED
+    session.write(Kind.EVICT, b"", Tier.DEVICE, cause, node, tokens)
+
+
+def unified_leaf(session: Session) -> tuple[Before, After]:
+    """UnifiedRadixCache._evict_device_leaf, _demote, _drop_subtree_no_host: (node or its id, tracker of tokens)."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, bool, int]:
+        tree = args[0]
+        node = argument(args, kwargs, 1, "node_id", kwargs.get("node"))
+        tracker = argument(args, kwargs, 2, "tracker")
+        backed = dialects.is_backed_up(tree, node) or dialects.write_policy(tree, session.controller) == "write_back"
+        return dialects.node_id(node), backed, dialects.full_tokens(tracker)
+
+    def after(token: tuple[int, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node, backed, before_tokens = token
+        tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - before_tokens
+        _left_device(session, node, tokens, kept=backed)
+
+    return before, after
+
+
+def unified_drop(session: Session) -> tuple[Before, After]:
+    before, _ = unified_leaf(session)
+
+    def after(token: tuple[int, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - token[2]
+        _left_device(session, token[0], tokens, kept=False)
+
+    return before, after
+
+
+def radix_demoted(session: Session) -> tuple[Before, After]:
+    """HiRadixCache._detach_backuped or _evict_backuped: returns the tokens that left."""
+    return _radix(session, kept=True)
+
+
+def radix_dropped(session: Session) -> tuple[Before, After]:
+    """HiRadixCache._evict_regular and _drop_subtree_no_host: no host copy stays."""
+    return _radix(session, kept=False)
+
+
+def _radix(session: Session, *, kept: bool) -> tuple[Before, After]:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        return dialects.node_id(argument(args, kwargs, 1, "node", kwargs.get("root")))
+
+    def after(node: int, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        _left_device(session, node, int(result or 0), kept=kept)
+
+    return before, after
+
+
+def host_slots(session: Session) -> tuple[Before, After]:
+    """HiCacheController.evict_host(host_indices): HiRadix frees host slots through it."""
+
+    def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if args[0] is session.controller:
+            tokens = len(argument(args, kwargs, 1, "host_indices"))
+            session.write(Kind.EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, tokens)
+
+    return nothing_before, after
+
+
+def host_tokens(session: Session) -> tuple[Before, After]:
+    """UnifiedRadixCache.evict_host: returns the tokens freed."""
+
+    def after(_token: None, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        if isinstance(result, int) and result > 0:
+            session.write(Kind.EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
+
+    return nothing_before, after
+
+
+NODE = (("self", "node_id", "tracker"), ("self", "node", "tracker"))
+RADIX_NODE = (("self", "node"), ("self", "root"))
+
+TARGETS = (
+    Target(*UNIFIED, "_evict_device_leaf", NODE, unified_leaf),
+    Target(*UNIFIED, "_demote", NODE, unified_leaf),
+    Target(*UNIFIED, "_drop_subtree_no_host", NODE, unified_drop),
+    Target(*UNIFIED, "evict_host", (("self", "num_tokens"),), host_tokens),
+    Target(*HIRADIX, "_detach_backuped", RADIX_NODE, radix_demoted),
+    Target(*HIRADIX, "_evict_backuped", RADIX_NODE, radix_demoted, unless="_detach_backuped"),
+    Target(*HIRADIX, "_evict_regular", RADIX_NODE, radix_dropped),
+    Target(*HIRADIX, "_drop_subtree_no_host", RADIX_NODE, radix_dropped),
+    Target(*HIMAMBA, "_evict_regular", RADIX_NODE, radix_dropped),
+    Target(*CONTROLLER, "evict_host", (("self", "host_indices"),), host_slots),
+)

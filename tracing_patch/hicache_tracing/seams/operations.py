@@ -1,0 +1,89 @@
+"""controller.load and controller.write: one operation queued, with the host slots that it reads or writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import Kind
+from hicache_tracing.runs import host_runs
+from hicache_tracing.seams.base import CONTROLLERS, Target, argument, nothing_before
+from hicache_tracing.session import Session
+
+
+def load(session: Session) -> tuple[Before, After]:
+    """H2D. The tree may ask twice: a first refusal, an eviction, then again."""
+
+    def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if args[0] is not session.controller:  # the same class also serves PD decode offload
+            return
+        scope = session.load_scope
+        if scope is not None:
+            scope.requested += 1
+            if result is None:
+                scope.refused += 1
+        if result is None:
+            return
+        host = argument(args, kwargs, 1, "host_indices")
+        node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
+        runs, complete, packed = host_runs(host)
+        operation = session.queued(session.loads, node)
+        session.write(
+            Kind.LOAD,
+            session.key(session.rid) if session.rid else b"",
+            node,
+            len(host),
+            operation,
+            runs,
+            complete,
+            extra=packed,
+        )
+
+    return nothing_before, after
+
+
+def write(session: Session) -> tuple[Before, After]:
+    """D2H. Called inside insert (write-through: the request whose KV it is) or inside eviction (write-back)."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+        if args[0] is not session.controller:
+            return None
+        # the older controllers start the transfer inside write(): the operation must be known before
+        return session.queued(session.backups, dialects.number(argument(args, kwargs, 3, "node_id", -1)))
+
+    def after(operation: int | None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if operation is None:
+            return
+        node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
+        tokens = len(argument(args, kwargs, 1, "device_indices"))
+        accepted = result is not None
+        if not accepted:
+            queued = session.backups.queued
+            queued[:] = [pair for pair in queued if pair[1] != operation]
+        runs, complete, packed = host_runs(result) if accepted else (0, 1, b"")
+        # a backup forced by an eviction is not of the request that needed the room
+        owner = "" if session.load_scope is not None else session.rid
+        session.write(
+            Kind.BACKUP,
+            session.key(owner) if owner else b"",
+            node,
+            tokens,
+            operation,
+            runs,
+            complete,
+            int(accepted),
+            extra=packed,
+        )
+
+    return before, after
+
+
+TARGETS = tuple(
+    target
+    for module, owner in CONTROLLERS
+    for target in (
+        Target(module, owner, "load", (("self", "host_indices", "priority", "node_id"),), load),
+        Target(module, owner, "write", (("self", "device_indices", "priority", "node_id"),), write),
+    )
+)

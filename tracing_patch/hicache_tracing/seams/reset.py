@@ -1,0 +1,26 @@
+"""reset of the tree: transfers still open are dropped unacknowledged, and nothing is resident any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import Kind
+from hicache_tracing.seams.base import TREES, Target, nothing_after
+from hicache_tracing.session import Session
+
+
+def reset(session: Session) -> tuple[Before, After]:
+    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        if args[0] is not session.tree:  # a tree under construction resets itself too
+            return
+        loads, backups = session.dropped()
+        session.last_lookup = None
+        if session.witness is not None:
+            session.witness.forget()
+        session.write(Kind.RESET, b"", loads, backups)
+
+    return before, nothing_after
+
+
+TARGETS = tuple(Target(module, owner, "reset", (("self",),), reset) for module, owner in TREES)

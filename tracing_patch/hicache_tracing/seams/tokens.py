@@ -1,0 +1,60 @@
+"""A request's first token and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import Kind
+from hicache_tracing.seams.base import Target, argument, nothing_before
+from hicache_tracing.session import Session
+
+
+def first_token(session: Session) -> tuple[Before, After]:
+    """Scheduler.process_batch_result: an extend batch whose request now has one output token has just answered."""
+
+    def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        batch = argument(args, kwargs, 1, "batch")
+        if not batch.forward_mode.is_extend():
+            return
+        for req in batch.reqs:
+            if len(req.output_ids) == 1:
+                received, started = dialects.request_times(req)
+                session.write(
+                    Kind.FIRST_TOKEN,
+                    session.key(req.rid),
+                    len(req.origin_input_ids),
+                    received,
+                    started,
+                    len(batch.reqs),
+                )
+
+    return nothing_before, after
+
+
+def finish(session: Session) -> tuple[Before, After]:
+    """mem_cache.common.release_kv_cache: the request gives its KV row back; retraction does so too, unfinished."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        req = argument(args, kwargs, 0, "req")
+        if req.finished():
+            session.write(
+                Kind.FINISH,
+                session.key(req.rid),
+                len(req.origin_input_ids),
+                len(req.output_ids),
+                int(dialects.aborted(req)),
+                dialects.number(getattr(req, "retraction_count", None)),
+            )
+
+    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        session.rid = ""
+
+    return before, after
+
+
+TARGETS = (
+    Target("sglang.srt.managers.scheduler", "Scheduler", "process_batch_result", (("self", "batch"),), first_token),
+    Target("sglang.srt.mem_cache.common", "", "release_kv_cache", (("req", "tree_cache"),), finish),
+)

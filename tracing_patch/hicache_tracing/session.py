@@ -1,0 +1,224 @@
+"""What one scheduler process knows while it records: the open ring, the operations under way, whose turn it is.
+
+Everything here is plain numbers and short strings, bounded, and touched by the scheduler's thread only. The one
+exception is ``acks``: the engine's own acknowledgement tuples (events and node ids, no tensors) of transfers that
+are still open, kept until the engine drops them from its queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.config import Settings
+from hicache_tracing.guard import Seam
+from hicache_tracing.recorder import Recorder, RecorderError
+from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome
+from hicache_tracing.witness import ContentWitness, UnwitnessableError
+
+logger = logging.getLogger("hicache_witness")
+
+Write = Callable[..., None]
+
+
+def _nowhere(*_: object, **__: object) -> None:
+    """The recorder's ``write`` while there is no recorder."""
+
+
+class LoadScope:
+    """What happens inside one init_load_back, so that its outcome can be told."""
+
+    __slots__ = ("evicted", "refused", "requested")
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.refused = 0
+        self.evicted = 0
+
+
+class Transfers:
+    """The operations of one direction: queued, then merged into a transfer, then seen finished."""
+
+    __slots__ = ("direction", "open", "operations", "queued")
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.queued: list[tuple[int, int]] = []  # (node id, operation id)
+        self.open: list[tuple[int, Any, int]] = []  # (transfer id, the engine's ack, bytes)
+        self.operations = 0
+
+
+class Session:
+    """One per process. Without a ring every write goes nowhere and the seams cost next to nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.seams: list[Seam] = []
+        self.recorder: Recorder | None = None
+        self.write: Write = _nowhere
+        self.controller: Any = None
+        self.tree: Any = None
+        self.scheduler: Any = None
+        self.rid = ""  # the request in whose scope the engine is working
+        self.load_scope: LoadScope | None = None
+        self.loads = Transfers(Direction.HOST_TO_DEVICE)
+        self.backups = Transfers(Direction.DEVICE_TO_HOST)
+        self.transfer_id = 0
+        self.last_lookup: tuple[str, int, int] | None = None
+        self.witness: ContentWitness | None = None
+        self._keys: dict[str, bytes] = {}
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the ring; if there can be none, say why in one log line and stay silent for good."""
+        if self.recorder is not None:
+            return
+        try:
+            self.recorder = Recorder(self.settings.folder, self.settings.capacity)
+        except RecorderError as reason:
+            logger.warning("hicache-witness: not recording: %s", reason)
+            for seam in self.seams:
+                seam.on = False
+            return
+        self.write = self.recorder.write
+        for seam in self.seams:
+            self.seam_changed(seam)
+
+    def identify(self, scheduler: Any) -> None:
+        """Write the identity of this process once its scheduler stands, and meet its cache controller."""
+        self.scheduler = scheduler
+        self.tree = dialects.hicache_tree(scheduler)
+        self.controller = getattr(self.tree, "cache_controller", None)
+        if self.recorder is None:
+            return
+        content = "off"
+        if self.settings.content != "off" and self.controller is not None:
+            try:
+                self.witness = ContentWitness(self.controller, self.settings.content)
+                content = self.settings.content
+            except UnwitnessableError as reason:
+                content = f"refused: {reason}"
+                logger.warning("hicache-witness: no content witness: %s", reason)
+        identity = dialects.identity(scheduler, self.tree, self.controller)
+        identity["content_mode"] = content
+        identity["seams"] = [seam.name for seam in self.seams]
+        self.recorder.identify(identity)
+        logger.info("hicache-witness: recording to %s", self.recorder.path)
+
+    def forget_after_fork(self) -> None:
+        """A forked child shares the parent's ring: it must not write there."""
+        self.recorder = None
+        self.write = _nowhere
+        for seam in self.seams:
+            seam.on = False
+
+    def close(self) -> None:
+        if self.recorder is not None:
+            with suppress(Exception):
+                self.recorder.close()
+
+    # -- seams -----------------------------------------------------------------------------------------------
+
+    def new_seam(self, name: str) -> Seam:
+        seam = Seam(name, self.seam_changed)
+        self.seams.append(seam)
+        return seam
+
+    def seam_changed(self, seam: Seam) -> None:
+        recorder = self.recorder
+        if recorder is None:
+            return
+        index = self.seams.index(seam)
+        recorder.seam(index, seam.state, seam.fired, seam.faults)
+        if seam.faults:
+            recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def key(self, rid: Any) -> bytes:
+        """The request id as a record carries it."""
+        text = rid if isinstance(rid, str) else str(rid)
+        key = self._keys.get(text)
+        if key is None:
+            if self.recorder is None:
+                return b""
+            if len(self._keys) >= 4096:
+                self._keys.clear()
+            key = self._keys[text] = self.recorder.key(text)
+        return key
+
+    # -- transfers -------------------------------------------------------------------------------------------
+
+    def queued(self, transfers: Transfers, node_id: int) -> int:
+        """A new operation id for an operation that the engine has just queued."""
+        transfers.operations += 1
+        transfers.queued.append((node_id, transfers.operations))
+        return transfers.operations
+
+    def submitted(self, transfers: Transfers, ack: Any, producer: int) -> int:
+        """The engine merged what was queued into one transfer. Returns its id."""
+        self.transfer_id += 1
+        pairs = transfers.queued
+        transfers.queued = []
+        tokens, size = dialects.ack_volume(ack, self.controller)
+        self.write(
+            Kind.TRANSFER,
+            b"",
+            self.transfer_id,
+            transfers.direction,
+            len(pairs),
+            tokens,
+            size,
+            int(dialects.timed(ack)),
+            producer,
+            extra=b"".join(PAIR.pack(*pair) for pair in pairs[:1000]),
+        )
+        transfers.open.append((self.transfer_id, ack, size))
+        return self.transfer_id
+
+    def drained(self, transfers: Transfers, queue: list[Any]) -> None:
+        """The engine has polled its acks: those gone from its queue have finished."""
+        if not transfers.open:
+            return
+        waiting = {id(ack) for ack in queue}
+        still = []
+        for entry in transfers.open:
+            if id(entry[1]) in waiting:
+                still.append(entry)
+            else:
+                self._done(transfers.direction, entry, finished=1)
+        transfers.open = still
+
+    def dropped(self) -> tuple[int, int]:
+        """A reset clears the engine's queues without waiting: what is open now will never be acknowledged."""
+        counts = len(self.loads.open), len(self.backups.open)
+        for transfers in (self.loads, self.backups):
+            for entry in transfers.open:
+                self._done(transfers.direction, entry, finished=0)
+            transfers.open = []
+            transfers.queued = []
+        return counts
+
+    def _done(self, direction: Direction, entry: tuple[int, Any, int], *, finished: int) -> None:
+        transfer_id, ack, size = entry
+        tokens, _ = dialects.ack_volume(ack, self.controller)
+        nanoseconds = dialects.device_ns(ack) if finished else ABSENT
+        self.write(Kind.TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
+
+    def outcome(self, scope: LoadScope, promised: int, loaded: int, threshold: int, quota: int) -> LoadBackOutcome:
+        """Why a promise was kept or not, from what was seen inside init_load_back."""
+        if loaded > 0:
+            return LoadBackOutcome.LOADED
+        if promised <= 0 and not scope.requested:
+            return LoadBackOutcome.NOTHING
+        if scope.refused or scope.evicted:
+            return LoadBackOutcome.NO_ROOM
+        if threshold != ABSENT and promised < threshold:
+            return LoadBackOutcome.BELOW_THRESHOLD
+        if quota != ABSENT:
+            return LoadBackOutcome.OVER_QUOTA
+        return LoadBackOutcome.UNKNOWN
