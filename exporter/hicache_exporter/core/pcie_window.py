@@ -1,0 +1,74 @@
+"""How many bytes crossed the bus between two moments, from a GPU's history of samples: the physical witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import NamedTuple
+
+from hicache_exporter.core.pcie_meter import Gap, Sample
+
+BASELINE_SPAN_NS = 10_000_000_000
+MIN_BASELINE_GAPS = 3
+
+
+class BusBytes(NamedTuple):
+    tx: int
+    rx: int
+
+
+class BusWindow(NamedTuple):
+    """``moved`` covers the window and up to ``slack_ns`` around it (the samples never fall on its edges).
+
+    ``usual`` is what the same span would have shown at the usual rate of the ten seconds before; None: too few
+    samples for a rate. ``usable`` False: ``why_not`` says why, ``moved`` is then None or a lower bound.
+    """
+
+    usable: bool
+    why_not: str | None
+    moved: BusBytes | None = None
+    usual: BusBytes | None = None
+    slack_ns: int | None = None
+
+
+def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
+    """Bytes between ``t0_ns`` and ``t1_ns`` on CLOCK_MONOTONIC, from samples given newest first."""
+    end: Sample | None = None
+    worst = Gap.EXACT
+    samples = iter(newest_first)
+    for sample in samples:
+        if sample.before_ns >= t1_ns:
+            end, worst = sample, sample.gap
+            continue
+        if end is None:
+            return BusWindow(False, "no sample after the window yet")
+        if sample.after_ns <= t0_ns:
+            return _between(sample, end, worst, _usual_rate(sample, samples), t1_ns - t0_ns)
+        worst = max(worst, sample.gap)
+    return BusWindow(False, "no sample after the window yet" if end is None else "the window lies before the history")
+
+
+def _between(start: Sample, end: Sample, worst: Gap, rate: tuple[float, float] | None, length_ns: int) -> BusWindow:
+    span_ns = end.after_ns - start.before_ns
+    usual = None if rate is None else BusBytes(round(rate[0] * span_ns), round(rate[1] * span_ns))
+    why_not = {Gap.UNSAFE: "a counter may have wrapped unseen", Gap.BREAK: "the probe began anew in the window"}
+    moved = BusBytes(end.tx - start.tx, end.rx - start.rx)
+    if end.tx == 0 and end.rx == 0:
+        return BusWindow(False, "the counters have never moved", None, None, span_ns - length_ns)
+    return BusWindow(worst not in why_not, why_not.get(worst), moved, usual, span_ns - length_ns)
+
+
+def _usual_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] | None:
+    """Median bytes per nanosecond over the gaps before ``start``: one earlier transfer does not move it."""
+    rates: list[tuple[float, float]] = []
+    newer = start
+    for sample in older:
+        if newer.gap in (Gap.EXACT, Gap.QUIET):
+            span_ns = newer.before_ns - sample.before_ns
+            rates.append(((newer.tx - sample.tx) / span_ns, (newer.rx - sample.rx) / span_ns))
+        newer = sample
+        if sample.before_ns < start.before_ns - BASELINE_SPAN_NS:
+            break
+    if len(rates) < MIN_BASELINE_GAPS:
+        return None
+    return median(tx for tx, _ in rates), median(rx for _, rx in rates)
