@@ -198,3 +198,5 @@ class Evidence(_Fact, frozen=True, kw_only=True):
     first_token_ns: int | None = None
     prompt_tokens: int | None = None
     computed_tokens: int | None = None
+    page_size: int | None = None
+    """Tokens a page of the cache; amounts that differ by less than a page agree."""
