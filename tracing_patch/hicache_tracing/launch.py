@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if program is None:
         print(f"hicache-witness launch: {command[0]}: no such command", file=sys.stderr)
         return 127
-    os.execve(program, command, {**environment(os.environ), **settings})
+    return os.execve(program, command, {**environment(os.environ), **settings})
 
 
 if __name__ == "__main__":

@@ -94,7 +94,6 @@ class Kind(IntEnum):
     TRACE = 15
     MEMORY = 16
     WEIGHTS = 17
-    STORAGE_QUERY = 20
     STORAGE_PREFETCH = 21
     STORAGE_BACKUP = 22
     STORAGE_ATTACH = 23
@@ -166,7 +165,8 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
         "host_pinned",
     ),
     Kind.WEIGHTS: ("updates",),
-    Kind.STORAGE_QUERY: ("operation_id", "asked_tokens", "hit_tokens"),
+    # a request's read from storage into the host, at each turn it takes (PrefetchOutcome);
+    # extra = runs of the host slots that it filled (TRANSFERRED only)
     Kind.STORAGE_PREFETCH: (
         "operation_id",
         "asked_tokens",
@@ -174,8 +174,12 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
         "transferred_tokens",
         "used_tokens",
         "outcome",
+        "runs",
+        "runs_complete",
     ),
-    Kind.STORAGE_BACKUP: ("operation_id", "node_id", "tokens", "finished"),
+    # host-to-storage backup queued (finished 0), then acknowledged (1); tokens of an acknowledgement are ABSENT
+    Kind.STORAGE_BACKUP: ("operation_id", "tokens", "finished"),
+    # the storage backend was attached (1) or detached (0) at run time, and whether this rank succeeded
     Kind.STORAGE_ATTACH: ("attached", "succeeded"),
 }
 
@@ -205,6 +209,15 @@ class LoadBackOutcome(IntEnum):
     BUFFER_MODE = 4
     NOTHING = 5  # nothing was promised
     UNKNOWN = 6
+
+
+class PrefetchOutcome(IntEnum):
+    ASKED = 0
+    TRANSFERRED = 1  # now in the host; used_tokens are those that were not there already
+    REVOKED = 2
+    DEADLINE = 3  # given up when the policy's time was over
+    DECLINED = 4  # too short, or too much under way
+    USED = 5  # the request's admission collected it
 
 
 class ContentMode(IntEnum):

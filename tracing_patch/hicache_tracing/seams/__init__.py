@@ -11,6 +11,7 @@ from hicache_tracing.seams import (
     operations,
     reset,
     scope,
+    storage,
     tokens,
     transfers,
 )
@@ -26,5 +27,6 @@ ALL: tuple[Target, ...] = (
     *evict.TARGETS,
     *reset.TARGETS,
     *scope.TARGETS,
+    *storage.TARGETS,
     *tokens.TARGETS,
 )

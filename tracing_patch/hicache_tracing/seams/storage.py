@@ -1,0 +1,202 @@
+"""L3: prefetch from storage into the host, backup from the host to storage, the backend attached and detached.
+
+The reads and writes themselves run on the engine's storage threads; everything here happens on the scheduler's
+thread, where the engine asks for them and collects their results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome
+from hicache_tracing.runs import host_runs
+from hicache_tracing.seams.base import CONTROLLERS, TREES, Target, argument, nothing_before
+from hicache_tracing.session import Session
+
+REQUEST = ("request", "handle", "req_id", "rid")
+
+
+def _request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The request id (up to 0.5.19) or a handle with ``rid`` (0.5.20+): the key of the tree's own maps."""
+    if len(args) > 1:
+        return args[1]
+    return next(kwargs[name] for name in REQUEST if name in kwargs)
+
+
+def _rid(request: Any) -> str:
+    return str(getattr(request, "rid", request))
+
+
+def _operation(entry: Any) -> Any:
+    """The prefetch operation in an ``ongoing_prefetch`` entry, whose other fields differ between versions."""
+    return next((part for part in entry or () if hasattr(part, "completed_tokens")), None)
+
+
+def _write(
+    session: Session, request: Any, operation: Any, outcome: PrefetchOutcome, *, used: int = 0, slots: Any = None
+) -> None:
+    asked = getattr(operation, "stats_requested_tokens", 0) or len(getattr(operation, "token_ids", None) or ())
+    runs, complete, packed = host_runs(slots) if slots is not None else (0, 1, b"")
+    session.write(
+        Kind.STORAGE_PREFETCH,
+        session.key(_rid(request)),
+        dialects.number(getattr(operation, "id", None)),
+        asked,
+        dialects.number(getattr(operation, "storage_hit_count", None)),
+        int(getattr(operation, "completed_tokens", 0) or 0),
+        used,
+        outcome,
+        runs,
+        complete,
+        extra=packed,
+    )
+
+
+def prefetch(session: Session) -> tuple[Before, After]:
+    """prefetch_from_storage: asked, or declined at once."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return _request(args, kwargs) in args[0].ongoing_prefetch
+
+    def after(known: bool, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tree, request = args[0], _request(args, kwargs)
+        if known or not getattr(tree, "enable_storage", False):
+            return
+        operation = _operation(tree.ongoing_prefetch.get(request))
+        if operation is not None:
+            _write(session, request, operation, PrefetchOutcome.ASKED)
+        elif argument(args, kwargs, 3, "new_input_tokens"):
+            _write(session, request, None, PrefetchOutcome.DECLINED)
+
+    return before, after
+
+
+def result(session: Session) -> tuple[Before, After]:
+    """_handle_prefetch_result(operation), 0.5.19+: what storage delivered is now in the host."""
+
+    def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        operation = argument(args, kwargs, 1, "operation")
+        request = getattr(operation, "handle", None) or operation.request_id
+        _delivered(session, args[0], request, operation)
+
+    return nothing_before, after
+
+
+def progress(session: Session) -> tuple[Before, After]:
+    """check_prefetch_progress(request), up to 0.5.18: the same, when the entry disappears."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return _operation(args[0].ongoing_prefetch.get(_request(args, kwargs)))
+
+    def after(operation: Any, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        request = _request(args, kwargs)
+        if operation is not None and request not in args[0].ongoing_prefetch:
+            _delivered(session, args[0], request, operation)
+
+    return before, after
+
+
+def _delivered(session: Session, tree: Any, request: Any, operation: Any) -> None:
+    used = int(getattr(tree, "prefetch_loaded_tokens_by_reqid", {}).get(request, 0))
+    completed = int(operation.completed_tokens or 0)
+    slots = getattr(operation, "host_indices", None)
+    _write(
+        session,
+        request,
+        operation,
+        PrefetchOutcome.TRANSFERRED,
+        used=used,
+        slots=slots[:completed] if slots is not None else None,
+    )
+
+
+def revoke(session: Session) -> tuple[Before, After]:
+    """revoke_pending_prefetch: given up, by its deadline or for lack of room or hit."""
+
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return _operation(args[0].ongoing_prefetch.get(_request(args, kwargs)))
+
+    def after(operation: Any, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if operation is not None:
+            late = getattr(operation, "deadline_expired", False)
+            outcome = PrefetchOutcome.DEADLINE if late else PrefetchOutcome.REVOKED
+            _write(session, _request(args, kwargs), operation, outcome)
+
+    return before, after
+
+
+def used(session: Session) -> tuple[Before, After]:
+    """pop_prefetch_loaded_tokens or _span: the admission takes what was prefetched for this request."""
+
+    def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tokens = result[0] if isinstance(result, tuple) else result
+        if tokens:
+            _write(session, _request(args, kwargs), None, PrefetchOutcome.USED, used=int(tokens))
+
+    return nothing_before, after
+
+
+def storage_write(session: Session) -> tuple[Before, After]:
+    """controller.write_storage: a backup to storage queued; returns the engine's operation id."""
+
+    def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if args[0] is session.controller and result is not None:
+            tokens = len(argument(args, kwargs, 1, "host_indices"))
+            session.write(Kind.STORAGE_BACKUP, b"", dialects.number(result), tokens, 0)
+
+    return nothing_before, after
+
+
+def storage_drain(session: Session) -> tuple[Before, After]:
+    """_drain_storage_control_queues_impl: backups whose entry disappears have been acknowledged."""
+
+    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
+        return list(args[0].ongoing_backup)
+
+    def after(open_before: list[Any], _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        for operation in open_before:
+            if operation not in args[0].ongoing_backup:
+                session.write(Kind.STORAGE_BACKUP, b"", dialects.number(operation), ABSENT, 1)
+
+    return before, after
+
+
+def _switch(session: Session, attached: int) -> tuple[Before, After]:
+    def after(_token: None, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        if args[0] is session.tree:
+            succeeded = bool(result[0]) if isinstance(result, tuple) else bool(result)
+            session.write(Kind.STORAGE_ATTACH, b"", attached, int(succeeded))
+
+    return nothing_before, after
+
+
+def attach(session: Session) -> tuple[Before, After]:
+    return _switch(session, 1)
+
+
+def detach(session: Session) -> tuple[Before, After]:
+    return _switch(session, 0)
+
+
+BY_REQUEST = tuple(("self", name) for name in REQUEST)
+
+TARGETS = tuple(
+    target
+    for module, owner in TREES
+    for target in (
+        Target(module, owner, "prefetch_from_storage", BY_REQUEST, prefetch),
+        Target(module, owner, "_handle_prefetch_result", (("self", "operation"),), result),
+        Target(module, owner, "check_prefetch_progress", BY_REQUEST, progress, unless="_handle_prefetch_result"),
+        Target(module, owner, "revoke_pending_prefetch", BY_REQUEST, revoke),
+        Target(module, owner, "_revoke_pending_prefetch", BY_REQUEST, revoke),
+        Target(module, owner, "pop_prefetch_loaded_tokens", BY_REQUEST, used, unless="pop_prefetch_loaded_span"),
+        Target(module, owner, "pop_prefetch_loaded_span", BY_REQUEST, used),
+        Target(module, owner, "_drain_storage_control_queues_impl", (("self",),), storage_drain),
+        Target(module, owner, "attach_storage_backend", (("self", "storage_backend"),), attach),
+        Target(module, owner, "detach_storage_backend", (("self",),), detach),
+    )
+) + tuple(
+    Target(module, owner, "write_storage", (("self", "host_indices"),), storage_write) for module, owner in CONTROLLERS
+)
