@@ -1,0 +1,158 @@
+"""Starts and ends a real SGLang server on this machine. Whatever happens to us, the server does not outlive us."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from hicache_proof.demo import environment, leash
+from hicache_proof.demo.plugin_path import make_plugin_folder
+from hicache_proof.demo.processes import group_members
+from hicache_proof.demo.spec import EngineSpec, environment_variables, server_arguments
+from hicache_proof.demo.store import Say
+
+__all__ = ["Engine", "EngineError", "EngineSpec"]
+
+START_DEADLINE = 240.0
+SHARED_MEMORY = Path("/dev/shm")
+PORTS = range(30000, 32768)
+"""Below the range from which the system hands out ports: the server binds its port long after it was chosen."""
+
+
+class EngineError(Exception):
+    """The server did not start, or it died. The text ends with the last lines of its log."""
+
+
+class Engine:
+    """One server: ``with Engine(spec, folder) as engine: ...`` starts it, waits until it serves, and ends it.
+
+    ``folder`` gets ``engine.log`` and stays; ring files lie in ``rings`` until ``close``.
+    """
+
+    def __init__(self, spec: EngineSpec, folder: Path, say: Say | None = None) -> None:
+        self.spec = spec
+        self.log = folder / "engine.log"
+        self.port = 0
+        self.rings = Path()
+        self._folder = folder
+        self._say = say
+        self._leash: subprocess.Popen[str] | None = None
+        self._group = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def alive(self) -> bool:
+        return self._leash is not None and self._leash.poll() is None
+
+    @property
+    def pids(self) -> list[int]:
+        """All processes of the server."""
+        return [process.pid for process in group_members(self._group)]
+
+    @property
+    def scheduler_pids(self) -> list[int]:
+        """One a rank; these are the processes that write rings."""
+        return [process.pid for process in group_members(self._group) if "sglang::scheduler" in process.title]
+
+    def start(self, deadline: float = START_DEADLINE) -> Engine:
+        """Start and wait until requests are served. Raises EngineError, or SetupError of the environment."""
+        try:
+            self._launch()
+            self._wait(time.monotonic() + deadline)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it in good order within seconds. Ring files stay until ``close``."""
+        self._end(b"")
+
+    def kill(self) -> None:
+        """SIGKILL all of its processes at once, as a crash would."""
+        self._end(b"9")
+
+    def close(self) -> None:
+        self.stop()
+        if self.rings != Path():
+            shutil.rmtree(self.rings, ignore_errors=True)
+
+    def __enter__(self) -> Engine:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _launch(self) -> None:
+        installed = environment.ensure(self.spec.version, self._say)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.rings = Path(
+            tempfile.mkdtemp(prefix="hicache-demo-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
+        )
+        self.port = _free_port()
+        plugin = make_plugin_folder(self.rings / "plugin")
+        arguments = server_arguments(self.spec, installed.release, installed.model, self.port)
+        with self.log.open("w") as log:
+            self._leash = subprocess.Popen(
+                [sys.executable, "-I", leash.__file__, str(installed.python), "-m", "sglang.launch_server", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=self._folder,
+                env=environment_variables(self.spec, os.environ, (plugin, *installed.paths), self.rings),
+                start_new_session=True,  # Ctrl-C is for us alone
+            )
+        assert self._leash.stdout is not None
+        self._group = int(self._leash.stdout.readline() or 0)
+
+    def _wait(self, deadline: float) -> None:
+        while time.monotonic() < deadline:
+            if not self.alive:
+                raise EngineError(f"SGLang {self.spec.version} died at its start. {self._last_words()}")
+            try:
+                if httpx.get(f"{self.url}/health_generate", timeout=10, trust_env=False).status_code == httpx.codes.OK:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.25)
+        raise EngineError(f"SGLang {self.spec.version} did not serve in time. {self._last_words()}")
+
+    def _last_words(self) -> str:
+        return f"Its log, {self.log}, ends with:\n{environment.tail(self.log)}"
+
+    def _end(self, message: bytes) -> None:
+        process = self._leash
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        try:
+            process.stdin.write(message.decode())
+            process.stdin.close()
+        except BrokenPipeError:  # it has ended by itself
+            pass
+        process.wait(timeout=leash.GRACE + 30)
+        process.stdout.close()
+
+
+def _free_port() -> int:
+    for port in random.sample(PORTS, k=100):
+        with socket.socket() as candidate:
+            try:
+                candidate.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise EngineError(f"no free port found between {PORTS.start} and {PORTS.stop - 1}")
