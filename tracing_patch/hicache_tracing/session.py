@@ -17,7 +17,7 @@ from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam
 from hicache_tracing.recorder import Recorder, RecorderError
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome
-from hicache_tracing.witness import ContentWitness, UnwitnessableError
+from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
 logger = logging.getLogger("hicache_witness")
 
@@ -98,7 +98,7 @@ class Session:
         content = "off"
         if self.settings.content != "off" and self.controller is not None:
             try:
-                self.witness = ContentWitness(self.controller, self.settings.content)
+                self.witness = make_witness(self.controller, self.settings.content)
                 content = self.settings.content
             except UnwitnessableError as reason:
                 content = f"refused: {reason}"
@@ -205,6 +205,8 @@ class Session:
 
     def _done(self, direction: Direction, entry: tuple[int, Any, int], *, finished: int) -> None:
         transfer_id, ack, size = entry
+        if self.witness is not None and direction is Direction.DEVICE_TO_HOST:
+            self.witness.backup_finished(transfer_id)
         tokens, _ = dialects.ack_volume(ack, self.controller)
         nanoseconds = dialects.device_ns(ack) if finished else ABSENT
         self.write(Kind.TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)

@@ -16,6 +16,8 @@ def _left_device(session: Session, node: int, tokens: int, *, kept: bool) -> Non
         return
     if session.load_scope is not None:
         session.load_scope.evicted += tokens
+    if session.witness is not None:
+        session.witness.left_device()
     cause = EvictCause.DEMOTED if kept else EvictCause.DROPPED
     session.write(Kind.EVICT, b"", Tier.DEVICE, cause, node, tokens)
 

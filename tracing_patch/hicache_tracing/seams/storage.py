@@ -102,14 +102,11 @@ def _delivered(session: Session, tree: Any, request: Any, operation: Any) -> Non
     used = int(getattr(tree, "prefetch_loaded_tokens_by_reqid", {}).get(request, 0))
     completed = int(operation.completed_tokens or 0)
     slots = getattr(operation, "host_indices", None)
-    _write(
-        session,
-        request,
-        operation,
-        PrefetchOutcome.TRANSFERRED,
-        used=used,
-        slots=slots[:completed] if slots is not None else None,
-    )
+    if slots is not None:
+        slots = slots[:completed]
+        if session.witness is not None:
+            session.witness.overwritten(slots)
+    _write(session, request, operation, PrefetchOutcome.TRANSFERRED, used=used, slots=slots)
 
 
 def revoke(session: Session) -> tuple[Before, After]:

@@ -33,17 +33,22 @@ def start_loading(session: Session) -> tuple[Before, After]:
 
 
 def start_writing(session: Session) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> int | None:
+    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[int, list[Any]] | None:
         controller = args[0]
         if controller is not session.controller:
             return None
-        if session.witness is not None and controller.write_queue:
-            session.witness.backed_up(controller.write_queue)
-        return len(controller.ack_write_queue)
+        moved = list(controller.write_queue) if session.witness is not None else []
+        return len(controller.ack_write_queue), moved
 
-    def after(acks: int | None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if acks is not None and len(args[0].ack_write_queue) > acks:
-            session.submitted(session.backups, args[0].ack_write_queue[-1], -1)
+    def after(
+        token: tuple[int, list[Any]] | None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]
+    ) -> None:
+        if token is None or len(args[0].ack_write_queue) <= token[0]:
+            return
+        ack = args[0].ack_write_queue[-1]
+        transfer = session.submitted(session.backups, ack, -1)
+        if session.witness is not None:
+            session.witness.backed_up(transfer, token[1], ack)
 
     return before, after
 
