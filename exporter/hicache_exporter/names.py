@@ -34,7 +34,7 @@ class Family:
 
 TIERS = ("device", "host", "storage")
 ALL_TIERS = (*TIERS, "unattributed")
-SERVING = ("device", "host", "storage", "mixed", "none")
+SERVING = ("device", "host", "storage", "mixed", "none", "unattributed")
 DIRECTIONS = ("host_to_device", "device_to_host")
 OUTCOMES = (
     "loaded",
@@ -47,6 +47,11 @@ OUTCOMES = (
 CAUSES = ("demoted", "dropped", "host_evicted")
 VERDICTS = ("corroborated", "proven", "consistent", "contradicted", "not_observed", "no_read")
 CONTENT_STATES = ("intact", "damaged", "not_checked")
+CONTENT_TOKEN_STATES = ("matched", "mismatched", "unseen")
+LOSS_REASONS = ("overwritten", "torn", "unknown_kind", "writer_dropped")
+FORGOTTEN = ("requests", "operations", "transfers", "nodes", "slots")
+RING_STATES = ("followed", "waiting", "ended", "other_engine")
+SPAN_OUTCOMES = ("exported", "dropped", "failed")
 
 TTFT_BUCKETS = (
     0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5,
@@ -99,6 +104,13 @@ TRANSFER_SECONDS = _family(
     "seconds",
     buckets=TRANSFER_BUCKETS,
 )
+TRANSFER_TIMED_BYTES = _family(
+    "hicache_transfer_timed_bytes",
+    "counter",
+    "Bytes of the transfers that hicache_transfer_seconds times: divide by its sum for the bandwidth without idle time.",
+    ("direction",),
+    "bytes",
+)
 TRANSFERS_DROPPED = _family(
     "hicache_transfers_dropped",
     "counter",
@@ -121,13 +133,29 @@ LOAD_BACK_LOADED = _family(
     "hicache_load_back_loaded_tokens", "counter", "Host tokens really loaded for requests.", (), "tokens"
 )
 RESETS = _family("hicache_resets", "counter", "Cache resets (flush).")
-L2_LIFETIME = _family(
+L2_REUSE_GAP = _family(
     "hicache_l2_reuse_gap_seconds",
     "histogram",
     "Time between a backup to the host and the load that read it back.",
     (),
     "seconds",
     buckets=(0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400),
+)
+L2_LIFETIME = _family(
+    "hicache_l2_lifetime_seconds",
+    "histogram",
+    "Time between a backup to the host and the moment when the last of its slots was filled by another one.",
+    (),
+    "seconds",
+    buckets=(0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
+)
+LOAD_BACK_WAIT = _family(
+    "hicache_load_back_wait_seconds",
+    "histogram",
+    "Time between a load-back being queued and the engine seeing its transfer finished.",
+    (),
+    "seconds",
+    buckets=TRANSFER_BUCKETS,
 )
 
 # -- proofs ------------------------------------------------------------------------------------------------------
@@ -166,6 +194,26 @@ RECORDS_LOST = _family(
     ("rank", "reason"),
 )
 RECORDER_LAG = _family("hicache_recorder_fill_ratio", "gauge", "Unread share of the ring at the last read.", ("rank",))
+LEDGER_FORGOTTEN = _family(
+    "hicache_ledger_forgotten",
+    "counter",
+    "What the ledger had to forget to stay within its bounds: requests, operations, transfers, nodes, slots.",
+    ("rank", "what"),
+)
+RINGS = _family(
+    "hicache_recorder_rings",
+    "gauge",
+    "Flight recorders in the ring folder, by what the sidecar does with them; waiting: its engine is not up yet.",
+    ("state",),
+    source="sidecar",
+)
+RINGS_REFUSED = _family(
+    "hicache_recorder_rings_refused",
+    "gauge",
+    "Files in the ring folder (or the folder itself) that are not read, by reason.",
+    ("reason",),
+    source="sidecar",
+)
 SEAM_STATE = _family(
     "hicache_seam_state",
     "gauge",
@@ -321,7 +369,7 @@ ENGINE_LOAD_BACK_SECONDS = _family(
     "hicache_engine_load_back_seconds",
     "histogram",
     "Duration of a load-back, in the engine's own buckets; clock: device = the copy itself, host = only its dispatch "
-    "(engines before 0.5.16). Never compare one with the other.",
+    "(engines before 0.5.16), unknown = the version is not known. Never compare one with the other.",
     ("clock",),
     "seconds",
     source="engine",
@@ -420,12 +468,12 @@ ENGINE_STORAGE_BACKUP_DROPPED_TOKENS = _family(
 ENGINE_RANKS_EXPECTED = _family(
     "hicache_engine_ranks_expected",
     "gauge",
-    "Ranks that should report on this address, from the engine's own configuration.",
-    (),
+    "Ranks that should report on this address, from the engine's own configuration, by reporter: scheduler, tree.",
+    ("reporter",),
     source="engine",
 )
 ENGINE_RANKS_SEEN = _family(
-    "hicache_engine_ranks_seen", "gauge", "Ranks that do report on this address.", (), source="engine"
+    "hicache_engine_ranks_seen", "gauge", "Ranks that do report on this address.", ("reporter",), source="engine"
 )
 ENGINE_RANK_BASIS = _family(
     "hicache_engine_rank_basis",
@@ -483,6 +531,19 @@ COLLECTOR_SECONDS = _family(
     "Time the collector took.",
     ("collector",),
     "seconds",
+    source="sidecar",
+)
+SPAN_EXPORT = _family(
+    "hicache_span_export",
+    "gauge",
+    "1 for the state of the export of spans: on, off (no endpoint given), refused (bad settings, see the log).",
+    ("state",),
+    source="sidecar",
+)
+SCRAPES_REFUSED = _family(
+    "hicache_scrapes_refused",
+    "counter",
+    "Scrapes answered with 503 because too many were under way.",
     source="sidecar",
 )
 SPANS = _family(
