@@ -1,0 +1,128 @@
+"""The lab's view of an engine over HTTP: ask one prompt, read its counters, wait until they have moved."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx
+
+from hicache_exporter.core import engine_text
+from hicache_proof.lab import engine, reply
+from hicache_proof.lab.engine import EngineFacts, Reading
+from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.lab.reply import Reply
+
+PAUSE_SECONDS = 0.05
+"""Between two looks at a counter: a scrape of SGLang's multiprocess registry takes some milliseconds."""
+
+
+class EngineClient:
+    """``http`` carries headers and timeouts; every failure becomes a CannotRunError that names the address."""
+
+    def __init__(self, url: str, http: httpx.Client) -> None:
+        self.url = url.rstrip("/")
+        self._http = http
+        self.facts = self._facts()
+        self._ranks = self.facts.tp_size * self.facts.pp_size
+
+    def read(self) -> Reading:
+        answer = self._get("/metrics")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise CannotRunError(f"{self.url} serves no /metrics; start the engine with --enable-metrics")
+        try:
+            return engine.read(answer.content, time.monotonic_ns(), self._ranks)
+        except (engine_text.Truncated, engine_text.NotUtf8) as error:
+            raise CannotRunError(f"{self.url}/metrics can't be read: {error}") from None
+
+    def until(self, satisfied: Callable[[Reading], bool], seconds: float) -> tuple[Reading, bool]:
+        """The first reading that satisfies, or the last one before the deadline and False."""
+        deadline = time.monotonic() + seconds
+        while True:
+            reading = self.read()
+            if satisfied(reading):
+                return reading, True
+            if time.monotonic() >= deadline:
+                return reading, False
+            time.sleep(PAUSE_SECONDS)
+
+    def tokens_of(self, text: str) -> list[int]:
+        answer = self._send("POST", "/tokenize", json={"model": self.facts.model, "prompt": text})
+        if not answer.is_success:
+            raise CannotRunError(
+                f"{self.url}/tokenize answers {answer.status_code}, so the lab can't learn the model's tokens; "
+                "give a range of token ids with --token-ids"
+            )
+        return [int(token) for token in answer.json()["tokens"]]
+
+    def generate(self, prompt: Sequence[int], output_tokens: int, request_id: str) -> Reply:
+        """One greedy answer, streamed; the first token is timed when it arrives here."""
+        body = {
+            "rid": request_id,
+            "input_ids": list(prompt),
+            "stream": True,
+            "return_logprob": True,
+            "sampling_params": {"temperature": 0, "max_new_tokens": output_tokens, "ignore_eos": True, "n": 1},
+        }
+        first_ns, last, sent_ns = None, None, time.monotonic_ns()
+        try:
+            with self._http.stream("POST", self.url + "/generate", json=body) as response:
+                if not response.is_success:
+                    raise CannotRunError(f"{self.url}/generate answers {response.status_code}: {_text(response)}")
+                for event in _events(response):
+                    if first_ns is None:
+                        first_ns = time.monotonic_ns()
+                    last = event
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from None
+        if last is None or first_ns is None or "error" in last:
+            raise CannotRunError(f"{self.url}/generate gave no answer: {(last or {}).get('error', 'an empty stream')}")
+        return reply.parse(request_id, last, sent_ns=sent_ns, first_token_ns=first_ns, done_ns=time.monotonic_ns())
+
+    def flush(self, seconds: float) -> None:
+        """Empties the cache. SGLang refuses while requests run or backups are pending, so it is asked again."""
+        deadline = time.monotonic() + seconds
+        while True:
+            answer = self._send("POST", "/flush_cache")
+            if answer.is_success:
+                return
+            if time.monotonic() >= deadline:
+                raise CannotRunError(f"{self.url} would not flush its cache for {seconds:.0f} s: {_text(answer)}")
+            time.sleep(PAUSE_SECONDS)
+
+    def _facts(self) -> EngineFacts:
+        answer = self._get("/server_info")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            answer = self._get("/get_server_info")
+        try:
+            return engine.facts(self.url, answer.raise_for_status().json())
+        except (httpx.HTTPStatusError, ValueError, KeyError):
+            raise CannotRunError(
+                f"{self.url}/server_info does not answer as SGLang does (status {answer.status_code}); "
+                "is --engine the address of the server itself?"
+            ) from None
+
+    def _get(self, path: str) -> httpx.Response:
+        return self._send("GET", path)
+
+    def _send(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, self.url + path, **kwargs)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: httpx.HTTPError) -> CannotRunError:
+        return CannotRunError(f"{self.url} does not answer ({error or type(error).__name__}); is the engine running?")
+
+
+def _events(response: httpx.Response) -> Any:
+    for line in response.iter_lines():
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def _text(response: httpx.Response) -> str:
+    response.read()
+    return " ".join(response.text.split())[:300]

@@ -1,0 +1,101 @@
+"""``hicache-witness lab``: arguments in, a verdict out. Exit 0 proven, 1 not proven, 2 could not run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from hicache_proof.lab import progress
+from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.lab.lab import Lab, Target
+from hicache_proof.lab.plan import REPETITIONS
+from hicache_proof.lab.protocol import Options
+from hicache_proof.report import console as console_report
+from hicache_proof.report import files
+
+INTERRUPTED = 130
+
+
+class TokenRange(click.ParamType[tuple[int, int]]):
+    name = "first-last"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        first, separator, last = value.partition("-")
+        if not separator or not first.isdigit() or not last.isdigit() or int(first) > int(last):
+            self.fail(f"{value!r} is not a range of token ids such as 1000-30000", param, ctx)
+        return int(first), int(last)
+
+
+@click.command(name="lab")
+@click.option("--engine", required=True, metavar="URL", help="The SGLang server, e.g. http://127.0.0.1:30000.")
+@click.option("--sidecar", default="http://127.0.0.1:9838", show_default=True, metavar="URL", help="The sidecar.")
+@click.option(
+    "--control-engine", metavar="URL", help="The same model without HiCache; else a forced miss is the control."
+)
+@click.option(
+    "--prefix-tokens", type=click.IntRange(min=1), help="Length of the prefix. Default: what fits the engine."
+)
+@click.option("--repetitions", type=click.IntRange(min=2), default=REPETITIONS, show_default=True)
+@click.option("--skip-eviction", is_flag=True, help="Leave the prefix in L1: a negative control, which must exit 1.")
+@click.option("--flush", is_flag=True, help="Empty the engine's cache first.")
+@click.option("--allow-traffic", is_flag=True, help="Run although others use the engine.")
+@click.option("--token-ids", type=TokenRange(), help="Draw prompts from these ids (an engine without a tokenizer).")
+@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the reports into this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole run as JSON on stdout.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and its arithmetic; ask the engine for nothing.")
+def lab(
+    engine: str,
+    sidecar: str,
+    control_engine: str | None,
+    prefix_tokens: int | None,
+    repetitions: int,
+    skip_eviction: bool,
+    flush: bool,
+    allow_traffic: bool,
+    token_ids: tuple[int, int] | None,
+    api_key_file: Path | None,
+    out: Path | None,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Prove on a running engine that a prefix is read back from host RAM (L2), or say why it is not proven.
+
+    Exit 0: proven or corroborated. 1: not proven. 2: the experiment could not be carried out.
+    """
+    target = Target(engine, control_engine, sidecar, api_key_file, token_ids)
+    options = Options(prefix_tokens, repetitions, not skip_eviction, flush, allow_traffic)
+    try:
+        sys.exit(_run(target, options, out, as_json, dry_run))
+    except CannotRunError as error:
+        click.echo(f"hicache-witness lab: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        click.echo("hicache-witness lab: stopped; the engine keeps nothing of it but some cached prompts", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_run: bool) -> int:
+    stderr, stdout = Console(stderr=True), Console()
+    experiment = Lab(target, options)
+    if dry_run:
+        console_report.print_plan(experiment.preview(), stdout)
+        return 0
+    if experiment.sidecar_missing:
+        stderr.print(
+            f"[yellow]{experiment.sidecar_missing}: without the flight recorder nothing can be proven[/yellow]"
+        )
+    with progress.shown(stderr) as reporter:
+        run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
+    if out is not None:
+        files.write(run, out)
+    if as_json:
+        click.echo(msgspec.json.encode(run))
+    else:
+        console_report.print_run(run, stdout)
+    return run.outcome.exit_code

@@ -1,0 +1,199 @@
+"""From what was observed to the run and its verdict. Pure.
+
+Each request's evidence is the recorder's (from the sidecar), to which the lab adds what only a client can see: the
+reply, the engine's counters over the request's window, the answer against the L1 run, the control. Then it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hicache_proof import stats
+from hicache_proof.evidence import Answer, Control, Counters, Evidence, Recorder
+from hicache_proof.lab import answers, run
+from hicache_proof.lab.engine import EngineFacts, Window
+from hicache_proof.lab.reply import Reply
+from hicache_proof.lab.run import Measured, Outcome, Series
+from hicache_proof.lab.series import Asked
+from hicache_proof.lab.sidecar import NoProof
+from hicache_proof.stats import Effect, Summary
+from hicache_proof.verdict import judge
+
+# Weakest first: the run is as good as its weakest repetition.
+_RANKING = ("contradicted", "not_observed", "no_read", "consistent", "proven", "corroborated")
+_PROVEN = ("proven", "corroborated")
+ControlKind = Literal["hicache_off", "forced_miss"]
+
+
+class Judged(NamedTuple):
+    requests: tuple[Measured, ...]
+    control: run.Control | None
+    ttft: dict[str, Summary]
+    effect: Effect
+    outcome: Outcome
+
+
+def conclude(
+    asked: Sequence[Asked], control: Sequence[Asked], facts: EngineFacts, control_facts: EngineFacts | None
+) -> Judged:
+    """``control``: what the control engine showed; empty if there is none, then the forced misses are the control."""
+    kind: ControlKind = "hicache_off" if control else "forced_miss"
+    tolerance = answers.tolerance(_pairs_of_l1_runs(asked))
+    requests = tuple(
+        _measured(one, facts.url, _answer(one, asked, tolerance), _control(one, control or asked, kind))
+        for one in asked
+    )
+    baseline = [one for one in (control or asked) if one.series == ("C" if control else "miss")]
+    control_requests = tuple(_measured(one, control_facts.url, None, None) for one in control) if control_facts else ()
+    return Judged(
+        requests=requests,
+        control=run.Control(
+            kind=kind,
+            engine=control_facts,
+            requests=control_requests or tuple(one for one in requests if one.series == "miss"),
+        ),
+        ttft=_ttft(asked, baseline),
+        effect=stats.compare(
+            _times(asked, "C"),
+            [one.reply.ttft_seconds for one in baseline],
+            _times(asked, "A"),
+            run.CONTROLS[kind],
+        ),
+        outcome=_outcome([one for one in requests if one.series == "C"]),
+    )
+
+
+def _measured(asked: Asked, url: str, answer: Answer | None, control: Control | None) -> Measured:
+    evidence = msgspec.structs.replace(
+        _recorded(asked, url),
+        reply=asked.reply.attribution,
+        counters=_counters(asked.window, asked.exclusive),
+        answer=answer,
+        control=control,
+    )
+    missing = asked.proof.why if isinstance(asked.proof, NoProof) else None
+    return Measured(
+        series=asked.series,
+        repetition=asked.repetition,
+        turn=asked.turn,
+        reply=asked.reply,
+        window=asked.window,
+        exclusive=asked.exclusive,
+        evidence=evidence,
+        judgement=judge(evidence),
+        events=() if isinstance(asked.proof, NoProof) else asked.proof.events,
+        recorder_says=missing,
+    )
+
+
+def _recorded(asked: Asked, url: str) -> Evidence:
+    """The sidecar's evidence; without one, evidence in which every witness of the recorder is absent."""
+    if not isinstance(asked.proof, NoProof):
+        return asked.proof.evidence
+    return Evidence(
+        request_id=asked.reply.request_id,
+        engine=urlsplit(url).netloc,
+        rank="",
+        recorder=Recorder(watching=False, lost_records=0),
+        prompt_tokens=asked.reply.prompt_tokens,
+    )
+
+
+def _counters(deltas: Window, exclusive: bool) -> Counters:
+    return Counters(
+        load_back_tokens=_whole(deltas.load_back_tokens),
+        cached_host_tokens=_whole(deltas.cached_host),
+        cached_device_tokens=_whole(deltas.cached_device),
+        load_back_bytes=_whole(deltas.load_back_bytes),
+        exclusive=exclusive,
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _answer(asked: Asked, all_asked: Sequence[Asked], tolerance: float) -> Answer | None:
+    """C and D asked what B asked; B's second run had the same split of cached and computed tokens."""
+    if asked.series not in ("C", "D"):
+        return None
+    reference = _same(all_asked, "B", asked.repetition, turn=2)
+    return answers.compare(reference.reply, asked.reply, tolerance) if reference else None
+
+
+def _control(asked: Asked, others: Sequence[Asked], kind: ControlKind) -> Control | None:
+    if asked.series != "C":
+        return None
+    other = _same(others, "C" if kind == "hicache_off" else "miss", asked.repetition)
+    if other is None:
+        return None
+    return Control(
+        kind=kind,
+        host_tokens=other.reply.host_tokens,
+        load_back_tokens=_whole(other.window.load_back_tokens) if other.exclusive else None,
+        cached_tokens=other.reply.cached_tokens,
+    )
+
+
+def _pairs_of_l1_runs(asked: Sequence[Asked]) -> list[tuple[Reply, Reply]]:
+    first = {one.repetition: one.reply for one in asked if one.series == "B" and one.turn == 1}
+    second = {one.repetition: one.reply for one in asked if one.series == "B" and one.turn == 2}
+    return [(first[repetition], second[repetition]) for repetition in first.keys() & second.keys()]
+
+
+def _same(asked: Iterable[Asked], series: Series, repetition: int, turn: int = 1) -> Asked | None:
+    wanted = (series, repetition, turn)
+    return next((one for one in asked if (one.series, one.repetition, one.turn) == wanted), None)
+
+
+def _times(asked: Iterable[Asked], series: Series) -> list[float]:
+    return [one.reply.ttft_seconds for one in asked if one.series == series]
+
+
+def _ttft(asked: Sequence[Asked], baseline: Sequence[Asked]) -> dict[str, Summary]:
+    times = {name: _times(asked, name) for name in ("A", "B", "C", "D")}
+    times["control"] = [one.reply.ttft_seconds for one in baseline]
+    return {name: summary for name, values in times.items() if (summary := stats.summarise(values))}
+
+
+def _outcome(reads: Sequence[Measured]) -> Outcome:
+    weakest = min(reads, key=lambda one: (_RANKING.index(one.judgement.verdict), one.judgement.content != "damaged"))
+    damaged = any(one.judgement.content == "damaged" for one in reads)
+    content = "damaged" if damaged else weakest.judgement.content
+    verdict = weakest.judgement.verdict
+    return Outcome(
+        verdict=verdict,
+        content=content,
+        exit_code=0 if verdict in _PROVEN and not damaged else 1,
+        sentence=_sentence(weakest, content, reads),
+        deciding=weakest.reply.request_id,
+    )
+
+
+def _sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> str:
+    judgement = deciding.judgement
+    prompt = deciding.reply.prompt_tokens
+    host = (deciding.evidence.attribution or deciding.evidence.reply or deciding.reply.attribution).host_tokens
+    if judgement.verdict in _PROVEN:
+        read = f"series C was read from host RAM (L2) after L1 had been emptied: {host:,} of {prompt:,} prompt tokens"
+        proven = sum(one.judgement.verdict in _PROVEN for one in reads)
+        times = f"in {proven} of {len(reads)} repetitions"
+        if content == "damaged":
+            return f"Damaged: {read}, {times}, and what was read is not what was stored."
+        state = "and what was read is what was stored" if content == "intact" else "and its content was not checked"
+        return f"{judgement.verdict.capitalize()}: {read}, {times}, {state}."
+    if judgement.verdict == "consistent":
+        return (
+            "Not proven: the numbers of series C are consistent with reuse from host RAM (L2), "
+            "but witnesses that a proof needs are missing or silent."
+        )
+    if judgement.verdict == "contradicted":
+        return f"Not proven: two witnesses disagree about series C. {judgement.reasons[0]}"
+    if judgement.verdict == "no_read":
+        tier = {"device": "from L1 (GPU memory)", "none": "by computing it again"}.get(judgement.served_by, "otherwise")
+        return f"No L2 read: series C was served {tier}. {judgement.reasons[0]}"
+    return f"Not proven: nobody observed how series C was served. {judgement.reasons[0]}"

@@ -1,0 +1,127 @@
+"""What must hold for the series to mean anything, each with the numbers that decide it. Pure."""
+
+from __future__ import annotations
+
+from hicache_proof.lab.engine import EngineFacts, Reading, window
+from hicache_proof.lab.errors import CannotRunError, PreconditionError, VoidRunError
+from hicache_proof.lab.plan import Plan
+from hicache_proof.lab.series import Asked
+from hicache_proof.lab.sidecar import NoProof, Proof
+
+STRAY_TOKENS = 8
+"""A random prompt may share its first tokens with an old one; eight in a row never happen by chance."""
+
+
+def idle(reading: Reading) -> bool:
+    return not reading.running and not reading.queued
+
+
+def quiet(reading: Reading, url: str) -> None:
+    """Refuses an engine that serves somebody else."""
+    if not idle(reading):
+        raise CannotRunError(
+            f"{url} is serving other requests ({reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued), "
+            "which would share every window; wait until it is idle, or take --allow-traffic and lose the counters as "
+            "a witness"
+        )
+
+
+def supported(facts: EngineFacts) -> None:
+    if facts.dp_size > 1:
+        raise CannotRunError(
+            f"{facts.url} has {facts.dp_size} data-parallel replicas with a cache each, and the lab can't choose one; "
+            "run it against an engine with --dp-size 1"
+        )
+
+
+def is_control(facts: EngineFacts) -> None:
+    if facts.hicache:
+        raise CannotRunError(
+            f"HiCache is on at {facts.url}, so it can't be the control; start that engine without "
+            "--enable-hierarchical-cache"
+        )
+
+
+def negative_control(asked: Asked, plan: Plan, page: int) -> None:
+    """A must be cold, B must come from L1, and neither may show a load-back."""
+    _no_load_back(asked)
+    if asked.series == "A":
+        _cold(asked, page)
+    else:
+        _hit_in_device(asked, plan)
+
+
+def _cold(asked: Asked, page: int) -> None:
+    cached = asked.reply.cached_tokens
+    if cached is not None and cached >= page + STRAY_TOKENS:
+        raise VoidRunError(
+            f"series A (repetition {asked.repetition}) was not cold: {cached} of {asked.reply.prompt_tokens} tokens "
+            "were cached although the prefix is random; "
+            "does a proxy answer for the engine, or another cache below it?"
+        )
+
+
+def _no_load_back(asked: Asked) -> None:
+    by_reply = asked.reply.host_tokens or 0
+    by_counter = (asked.window.load_back_tokens or 0) if asked.exclusive else 0
+    by_recorder = _loaded(asked.proof)
+    if by_reply or by_counter or by_recorder:
+        raise VoidRunError(
+            f"series {asked.series} (repetition {asked.repetition}) must show no load-back, but the reply says "
+            f"{by_reply} host tokens, the counter moved by {by_counter:.0f} and the recorder saw {by_recorder} loaded: "
+            "the run is void; L1 is too small for this prefix or others use the engine; take a shorter --prefix-tokens "
+            "and run again"
+        )
+
+
+def _loaded(proof: Proof | NoProof) -> int:
+    if isinstance(proof, NoProof) or proof.evidence.load_back is None:
+        return 0
+    return proof.evidence.load_back.loaded_tokens
+
+
+def _hit_in_device(asked: Asked, plan: Plan) -> None:
+    cached = asked.reply.cached_tokens
+    if cached is not None and cached < plan.prefix_tokens:
+        raise PreconditionError(
+            f"precondition failed: series B must be served from L1, but only {cached} of {plan.prefix_tokens} tokens "
+            "were cached right after series A; is the radix cache on, and does the engine report cached tokens "
+            "(--enable-cache-report)?"
+        )
+
+
+def backup_count(start: Reading, now: Reading) -> tuple[float | None, str]:
+    """Tokens backed up since ``start`` and who says so; older engines have no counter, but their host pool grows."""
+    counted = window(start, now).backup_tokens
+    if counted is not None:
+        return counted, "the engine's backup counter"
+    if start.host_used is not None and now.host_used is not None:
+        return now.host_used - start.host_used, "growth of the host pool"
+    return None, "nobody"
+
+
+def backed_up(start: Reading, now: Reading, expected: int, facts: EngineFacts, plan: Plan) -> str:
+    """What was verified, in words. Raises PreconditionError if the prefix has not reached L2."""
+    tokens, source = backup_count(start, now)
+    if tokens is None:
+        return "not verified: this engine counts neither backups nor the use of its host pool"
+    if tokens >= expected:
+        return f"{tokens:,.0f} tokens backed up to L2, {expected:,} needed ({source})"
+    raise PreconditionError(
+        f"precondition failed: not backed up: {tokens:,.0f} of {expected:,} tokens reached L2 ({source}). "
+        + _why_not_backed_up(facts, plan)
+    )
+
+
+def _why_not_backed_up(facts: EngineFacts, plan: Plan) -> str:
+    chunk = facts.chunked_prefill_tokens
+    if chunk is not None and plan.prompt_tokens > chunk:
+        return (
+            f"Likely reason: the prompt of {plan.prompt_tokens:,} tokens is longer than the chunked prefill size of "
+            f"{chunk:,}; take --prefix-tokens {chunk - plan.question_tokens - plan.output_tokens} or less."
+        )
+    if facts.write_policy == "write_through_selective":
+        return "Likely reason: write_through_selective backs up only what is hit often enough; B hits twice."
+    if facts.write_policy == "write_back":
+        return "Likely reason: write_back backs a prefix up only when L1 evicts it, and it was dropped instead."
+    return f"The write policy is {facts.write_policy}; is the host pool full, or does the engine's log show why?"

@@ -1,0 +1,116 @@
+"""A whole lab run: connect, carry the experiment out, judge it."""
+
+from __future__ import annotations
+
+import platform
+import random
+import re
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from hicache_proof.lab import memory
+from hicache_proof.lab.client import EngineClient
+from hicache_proof.lab.conclude import conclude
+from hicache_proof.lab.plan import Plan
+from hicache_proof.lab.prompts import Prompts, sample_text, vocabulary
+from hicache_proof.lab.protocol import Experiment, Options
+from hicache_proof.lab.run import LabRun
+from hicache_proof.lab.series import Progress
+from hicache_proof.lab.sidecar import SidecarClient
+
+ANSWER_SECONDS = 600.0
+"""A cold prefill of a long prompt on a busy engine takes its time; a dead engine closes the connection."""
+
+
+class Target(NamedTuple):
+    engine: str
+    control: str | None
+    sidecar: str
+    api_key_file: Path | None = None
+    token_ids: tuple[int, int] | None = None
+    """Range to draw prompts from (both ends included), for an engine that has no tokenizer."""
+
+
+class Lab:
+    """Holds the connections of one run."""
+
+    def __init__(self, target: Target, options: Options) -> None:
+        http = _http(target.api_key_file)
+        self._target = target
+        self._engine = EngineClient(target.engine, http)
+        self._control = EngineClient(target.control, http) if target.control else None
+        self._sidecar = SidecarClient(target.sidecar, _http(None))
+        self._experiment = Experiment(self._engine, self._control, self._sidecar, options)
+
+    @property
+    def sidecar_missing(self) -> str | None:
+        return self._sidecar.unreachable
+
+    def preview(self) -> Plan:
+        return self._experiment.preview()
+
+    def run(self, progress: Progress, command: str) -> LabRun:
+        """Raises CannotRunError."""
+        started, clock = datetime.now(UTC).astimezone(), time.monotonic()
+        salt = secrets.token_hex(4)
+        prompts = Prompts(self._vocabulary(salt), salt)
+        metrics_before = self._sidecar.metrics()
+        observed = self._experiment.run(prompts, salt, progress)
+        metrics_after = self._sidecar.metrics()
+        control_facts = self._control.facts if self._control else None
+        judged = conclude(observed.asked, observed.control, self._engine.facts, control_facts)
+        return LabRun(
+            started_at=started.isoformat(timespec="seconds"),
+            seconds=time.monotonic() - clock,
+            command=redacted(command),
+            versions=_versions(self._engine.facts.version),
+            salt=salt,
+            engine=self._engine.facts,
+            sidecar=self._target.sidecar,
+            sidecar_missing=self._sidecar.unreachable,
+            plan=observed.plan,
+            requests=judged.requests,
+            control=judged.control,
+            ttft=judged.ttft,
+            effect=judged.effect,
+            memory=memory.compare(observed.before, observed.after, metrics_before, metrics_after),
+            checks=observed.checks,
+            outcome=judged.outcome,
+            before=observed.before,
+            after=observed.after,
+        )
+
+    def _vocabulary(self, salt: str) -> tuple[int, ...]:
+        if self._target.token_ids is not None:
+            first, last = self._target.token_ids
+            return vocabulary(range(first, last + 1))
+        return vocabulary(self._engine.tokens_of(sample_text(random.Random(salt))))
+
+
+def redacted(command: str) -> str:
+    """A command line without the secrets that SGLang takes on it."""
+    return re.sub(r"(--(?:admin-)?api-key[= ])\S+", r"\1(redacted)", command)
+
+
+def _http(api_key_file: Path | None) -> httpx.Client:
+    headers = {}
+    if api_key_file is not None:
+        headers["Authorization"] = f"Bearer {api_key_file.read_text(encoding='utf-8').strip()}"
+    # Engines are reached directly: a proxy of the environment would time its own cache.
+    return httpx.Client(headers=headers, timeout=httpx.Timeout(ANSWER_SECONDS, connect=10.0), trust_env=False)
+
+
+def _versions(engine: str | None) -> dict[str, str]:
+    return {
+        "hicache-witness": version("hicache-witness"),
+        "SGLang": engine or "not given",
+        "Python": platform.python_version(),
+        "platform": platform.platform(),
+    }

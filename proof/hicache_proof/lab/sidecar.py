@@ -1,0 +1,73 @@
+"""What the sidecar knows of one request: asked over HTTP, waited for by the sidecar itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+
+from hicache_proof.evidence import Evidence
+from hicache_proof.verdict import Judgement
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    evidence: Evidence
+    judgement: Judgement
+    events: tuple[dict[str, Any], ...] = ()
+
+
+class NoProof(msgspec.Struct, frozen=True, kw_only=True):
+    """The sidecar has nothing on this request, and why: itself a fact of the run."""
+
+    why: str
+
+
+class SidecarClient:
+    """A sidecar that is not there is not an error of the run: it leaves the recorder's witnesses absent."""
+
+    def __init__(self, url: str, http: httpx.Client) -> None:
+        self.url = url.rstrip("/")
+        self._http = http
+        self.unreachable = self._why_unreachable()
+
+    def proof(self, request_id: str, wait_seconds: float) -> Proof | NoProof:
+        if self.unreachable:
+            return NoProof(why=self.unreachable)
+        try:
+            answer = self._http.get(
+                f"{self.url}/proofs/{request_id}", params={"wait": wait_seconds}, timeout=wait_seconds + 10
+            )
+        except httpx.HTTPError as error:
+            return NoProof(why=f"the sidecar does not answer ({error or type(error).__name__})")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return NoProof(why=f"the sidecar does not know the request: {_error(answer)}")
+        if not answer.is_success:
+            return NoProof(why=f"the sidecar answers {answer.status_code}")
+        try:
+            return msgspec.json.decode(answer.content, type=Proof)
+        except msgspec.ValidationError as error:
+            return NoProof(why=f"the sidecar's answer is of another version: {error}")
+
+    def metrics(self) -> bytes | None:
+        if self.unreachable:
+            return None
+        try:
+            answer = self._http.get(self.url + "/metrics")
+        except httpx.HTTPError:
+            return None
+        return answer.content if answer.is_success else None
+
+    def _why_unreachable(self) -> str | None:
+        try:
+            answer = self._http.get(self.url + "/-/healthy")
+        except httpx.HTTPError:
+            return f"no sidecar at {self.url}"
+        return None if answer.is_success else f"the sidecar at {self.url} answers {answer.status_code}"
+
+
+def _error(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:200]

@@ -1,0 +1,1 @@
+"""What people read of a lab run: console, HTML, Markdown, JSON, certificate, trace. All made from a LabRun."""

@@ -1,0 +1,182 @@
+"""The words and rows that all reports share. Pure: a LabRun in, text out. A dash is a number that nobody gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from hicache_proof.evidence import Attribution
+from hicache_proof.lab.run import CONTROLS, SERIES, LabRun, Measured
+
+DASH = "–"
+TIERS = {
+    "device": "L1",
+    "host": "L2",
+    "storage": "L3",
+    "mixed": "several tiers",
+    "none": "computed",
+    "unknown": "unknown",
+}
+VERDICTS = {
+    "corroborated": "corroborated",
+    "proven": "proven",
+    "consistent": "only consistent",
+    "contradicted": "contradicted",
+    "not_observed": "not observed",
+    "no_read": "no L2 read",
+}
+CONTENT = {"intact": "content intact", "damaged": "content damaged", "not_checked": "content not checked"}
+STANCES = {"supports": "supports", "contradicts": "contradicts", "silent": "can't tell", "absent": "not there"}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One series. Where its requests differ, a cell gives the range."""
+
+    series: str
+    meaning: str
+    requests: int
+    prompt: str
+    device: str
+    host: str
+    computed: str
+    ttft: str
+    served_by: str
+    verdict: str
+
+
+def rows(run: LabRun) -> tuple[Row, ...]:
+    """Series in the order in which they were asked; the control last."""
+    found = [_row(run, name, SERIES[name], run.of(name)) for name in ("A", "B", "C", "D") if run.of(name)]
+    control = control_requests(run)
+    if control and run.control is not None:
+        found.append(_row(run, "control", CONTROLS[run.control.kind], control))
+    return tuple(found)
+
+
+def control_requests(run: LabRun) -> tuple[Measured, ...]:
+    """The control's counterpart of C."""
+    if run.control is None:
+        return ()
+    wanted = "C" if run.control.kind == "hicache_off" else "miss"
+    return tuple(request for request in run.control.requests if request.series == wanted)
+
+
+def account(request: Measured) -> Attribution:
+    """Cached tokens by tier: the scheduler's own account where the recorder saw it, else the reply's."""
+    return request.evidence.attribution or request.reply.attribution
+
+
+def computed(request: Measured) -> int | None:
+    if request.evidence.computed_tokens is not None:
+        return request.evidence.computed_tokens
+    prompt, cached = request.reply.prompt_tokens, request.reply.cached_tokens
+    return None if prompt is None or cached is None else prompt - cached
+
+
+def milliseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return DASH
+    value = seconds * 1e3
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.1f} ms"
+
+
+def number(value: float | None) -> str:
+    return DASH if value is None else f"{value:,.0f}"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Tokens with separators, bytes with a binary prefix."""
+    if value is None:
+        return DASH
+    if unit != "bytes":
+        return f"{value:,.0f}"
+    for prefix in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:,.0f} {prefix}" if prefix == "B" else f"{value:,.1f} {prefix}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+def effect(run: LabRun) -> str:
+    """What the read is worth, in one sentence, or why no figure is given."""
+    found = run.effect
+    if found.says == "refused" or found.ratio is None or found.ratio_interval is None:
+        return f"No speed-up figure: {found.why}."
+    interval = f"{found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f}"
+    baseline = f"{milliseconds(run.ttft['control'].median)} for {found.baseline}"
+    read = f"{milliseconds(run.ttft['C'].median)} for the L2 read"
+    if found.says == "no_difference":
+        return f"No difference in TTFT: {read}, {baseline} (ratio {found.ratio:.2f}, 95 % interval {interval}): {found.why}."
+    word = "faster" if found.says == "faster" else "slower"
+    times = found.ratio if found.says == "faster" else 1 / found.ratio
+    return f"{times:.1f} times {word}: {read}, {baseline} (ratio {found.ratio:.2f}, 95 % interval {interval})."
+
+
+def limits(run: LabRun) -> tuple[str, ...]:
+    """What this run does not claim."""
+    engine = run.engine
+    said = [
+        f"It speaks for {len(run.of('C'))} requests of one prompt shape under the write policy {engine.write_policy or DASH}, "
+        "not for the server's traffic.",
+        "A lower TTFT or a cached_tokens field alone would only be consistent with reuse; neither decides here.",
+        "The greedy answer and its log-probabilities were compared; other tensors that a request can return were not.",
+    ]
+    if run.outcome.content != "intact":
+        said.append("The content of the rows was not verified, so the answers' agreement is all that speaks for it.")
+    if run.control is None or run.control.kind == "forced_miss":
+        said.append("The control is a forced miss on the same engine; no engine without HiCache was asked.")
+    if run.sidecar_missing:
+        said.append("Without the flight recorder nothing inside the engine was seen.")
+    if engine.storage_backend:
+        said.append(
+            f"L3 ({engine.storage_backend}) is attached; its reads pass through L2 and were not part of the run."
+        )
+    return tuple(said)
+
+
+def summary(run: LabRun) -> str:
+    """One line for a terminal, a chat or a commit message."""
+    return f"{run.outcome.sentence} TTFT {_ttfts(run)}. {effect(run)}"
+
+
+def _ttfts(run: LabRun) -> str:
+    return ", ".join(f"{name} {milliseconds(found.median)}" for name, found in run.ttft.items())
+
+
+def _row(run: LabRun, name: str, meaning: str, requests: Sequence[Measured]) -> Row:
+    return Row(
+        series=name,
+        meaning=meaning,
+        requests=len(requests),
+        prompt=_range(request.reply.prompt_tokens for request in requests),
+        device=_range(account(request).device_tokens for request in requests),
+        host=_range(account(request).host_tokens for request in requests),
+        computed=_range(computed(request) for request in requests),
+        ttft=milliseconds(run.ttft[name].median) if name in run.ttft else DASH,
+        served_by=_each(TIERS[request.judgement.served_by] for request in requests),
+        verdict=_each(verdict(request) for request in requests),
+    )
+
+
+def verdict(request: Measured) -> str:
+    """The verdict in words, with the content where somebody looked at it."""
+    said = VERDICTS[request.judgement.verdict]
+    return said if request.judgement.content == "not_checked" else f"{said}, {CONTENT[request.judgement.content]}"
+
+
+def _range(values: Iterable[int | None]) -> str:
+    given = list(values)
+    if None in given:
+        return DASH
+    low, high = min(v for v in given if v is not None), max(v for v in given if v is not None)
+    return f"{low:,}" if low == high else f"{low:,}{DASH}{high:,}"
+
+
+def _each(values: Iterable[str]) -> str:
+    """One text where all agree, else each with its count."""
+    given = list(values)
+    distinct = sorted(set(given), key=given.index)
+    if len(distinct) == 1:
+        return distinct[0]
+    return "; ".join(f"{given.count(value)} x {value}" for value in distinct)
