@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from hicache_exporter.core import engine_text
+from hicache_exporter.core.engine_info import EngineInfo
 from hicache_proof.lab import engine, reply
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
@@ -25,16 +25,15 @@ class EngineClient:
     def __init__(self, url: str, http: httpx.Client) -> None:
         self.url = url.rstrip("/")
         self._http = http
-        self.facts = self._facts()
-        self._ranks = self.facts.tp_size * self.facts.pp_size
+        self.facts, self._info = self._describe()
 
     def read(self) -> Reading:
         answer = self._get("/metrics")
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise CannotRunError(f"{self.url} serves no /metrics; start the engine with --enable-metrics")
         try:
-            return engine.read(answer.content, time.monotonic_ns(), self._ranks)
-        except (engine_text.Truncated, engine_text.NotUtf8) as error:
+            return engine.read(answer.content, self._info, time.monotonic_ns())
+        except ValueError as error:
             raise CannotRunError(f"{self.url}/metrics can't be read: {error}") from None
 
     def until(self, satisfied: Callable[[Reading], bool], seconds: float) -> tuple[Reading, bool]:
@@ -92,15 +91,15 @@ class EngineClient:
                 raise CannotRunError(f"{self.url} would not flush its cache for {seconds:.0f} s: {_text(answer)}")
             time.sleep(PAUSE_SECONDS)
 
-    def _facts(self) -> EngineFacts:
+    def _describe(self) -> tuple[EngineFacts, EngineInfo]:
         answer = self._get("/server_info")
         if answer.status_code == httpx.codes.NOT_FOUND:
             answer = self._get("/get_server_info")
         try:
-            return engine.facts(self.url, answer.raise_for_status().json())
-        except (httpx.HTTPStatusError, ValueError, KeyError):
+            return engine.describe(self.url, answer.raise_for_status().content)
+        except (httpx.HTTPStatusError, ValueError) as error:
             raise CannotRunError(
-                f"{self.url}/server_info does not answer as SGLang does (status {answer.status_code}); "
+                f"{self.url}/server_info does not answer as SGLang does ({error}); "
                 "is --engine the address of the server itself?"
             ) from None
 

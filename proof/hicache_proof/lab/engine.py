@@ -6,31 +6,14 @@ Capacities are the realised ones (gauges), never computed from flags.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
 
 import msgspec
 
-from hicache_exporter.core import engine_text
-
-_WANTED = engine_text.spellings(
-    (
-        "num_running_reqs",
-        "num_queue_reqs",
-        "max_total_num_tokens",
-        "kv_available_tokens",
-        "kv_evictable_tokens",
-        "hicache_host_total_tokens",
-        "hicache_host_used_tokens",
-        "num_requests_total",
-        "prompt_tokens_total",
-        "cached_tokens_total",
-        "load_back_tokens_total",
-        "load_back_bytes_total",
-        "hicache_backup_tokens_total",
-        "evicted_tokens_total",
-    )
-)
+from hicache_exporter import names
+from hicache_exporter.core import engine_families, engine_text
+from hicache_exporter.core.engine_info import EngineInfo, read_server_info
+from hicache_exporter.core.engine_view import view
 
 
 class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +22,7 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     weight_version: str | None
     launch_command: str | None
+    """Without the secrets that may stand on it."""
     hicache: bool
     write_policy: str | None
     io_backend: str | None
@@ -52,7 +36,6 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     tp_size: int
     pp_size: int
     dp_size: int
-    tokenizer: bool
     tokenizer_workers: int
 
 
@@ -63,7 +46,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     running: float | None = None
     queued: float | None = None
     device_capacity: float | None = None
-    device_available: float | None = None
+    device_used: float | None = None
     device_evictable: float | None = None
     host_capacity: float | None = None
     host_used: float | None = None
@@ -93,103 +76,94 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     evicted_tokens: float | None
 
 
-def facts(url: str, info: Mapping[str, Any]) -> EngineFacts:
-    """From the JSON of /server_info. Raises KeyError for a document that is not SGLang's."""
-    chunk = info.get("chunked_prefill_size")
-    return EngineFacts(
+class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
+    """The white list of /server_info that the lab needs beyond the sidecar's: the answer holds API keys as well."""
+
+    model_path: str | None = None
+    weight_version: str | None = None
+    launch_command: str | None = None
+    hicache_io_backend: str | None = None
+    hicache_mem_layout: str | None = None
+    radix_eviction_policy: str | None = None
+    chunked_prefill_size: int | None = None
+    max_req_input_len: int | None = None
+    context_length: int | None = None
+    tokenizer_worker_num: int | None = None
+
+
+_READ: dict[tuple[str, tuple[str, ...]], str] = {
+    (names.ENGINE_RUNNING.name, ()): "running",
+    (names.ENGINE_QUEUED.name, ()): "queued",
+    (names.ENGINE_CAPACITY.name, ("device",)): "device_capacity",
+    (names.ENGINE_CAPACITY.name, ("host",)): "host_capacity",
+    (names.ENGINE_USED.name, ("device",)): "device_used",
+    (names.ENGINE_USED.name, ("host",)): "host_used",
+    (names.ENGINE_EVICTABLE.name, ()): "device_evictable",
+    (names.ENGINE_FINISHED_REQUESTS.name, ()): "requests",
+    (names.ENGINE_PROMPT_TOKENS.name, ()): "prompt_tokens",
+    (names.ENGINE_CACHED_TOKENS.name, ("device",)): "cached_device",
+    (names.ENGINE_CACHED_TOKENS.name, ("host",)): "cached_host",
+    (names.ENGINE_CACHED_TOKENS.name, ("storage",)): "cached_storage",
+    (names.ENGINE_CACHED_TOKENS.name, ("unattributed",)): "cached_unattributed",
+    (names.ENGINE_LOAD_BACK_TOKENS.name, ()): "load_back_tokens",
+    (names.ENGINE_LOAD_BACK_BYTES.name, ()): "load_back_bytes",
+    (names.ENGINE_BACKUP_TOKENS.name, ()): "backup_tokens",
+    (names.ENGINE_EVICTED_TOKENS.name, ()): "evicted_tokens",
+}
+
+
+def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
+    """From the body of /server_info. Raises ValueError for a body that is not SGLang's."""
+    info = read_server_info(server_info)
+    arguments = msgspec.json.decode(server_info, type=_Arguments)
+    if info.page_size is None:
+        raise ValueError("no page_size in it")
+    chunk = arguments.chunked_prefill_size
+    facts = EngineFacts(
         url=url,
-        version=info.get("version"),
-        model=info.get("served_model_name") or info.get("model_path"),
-        weight_version=info.get("weight_version"),
-        launch_command=info.get("launch_command"),
-        hicache=bool(info.get("enable_hierarchical_cache")),
-        write_policy=info.get("hicache_write_policy"),
-        io_backend=info.get("hicache_io_backend"),
-        mem_layout=info.get("hicache_mem_layout"),
-        storage_backend=info.get("hicache_storage_backend"),
-        eviction_policy=info.get("radix_eviction_policy"),
-        page_size=int(info["page_size"]),
-        chunked_prefill_tokens=chunk if isinstance(chunk, int) and chunk > 0 else None,
-        max_prompt_tokens=info.get("max_req_input_len") or info.get("context_length"),
-        tp_size=info.get("tp_size") or 1,
-        pp_size=info.get("pp_size") or 1,
-        dp_size=info.get("dp_size") or 1,
-        tokenizer=not info.get("skip_tokenizer_init"),
-        tokenizer_workers=info.get("tokenizer_worker_num") or 1,
+        version=info.version,
+        model=info.served_model_name or arguments.model_path,
+        weight_version=arguments.weight_version,
+        launch_command=redacted(arguments.launch_command) if arguments.launch_command else None,
+        hicache=bool(info.enable_hierarchical_cache),
+        write_policy=info.hicache_write_policy,
+        io_backend=arguments.hicache_io_backend,
+        mem_layout=arguments.hicache_mem_layout,
+        storage_backend=info.hicache_storage_backend,
+        eviction_policy=arguments.radix_eviction_policy,
+        page_size=info.page_size,
+        chunked_prefill_tokens=chunk if chunk is not None and chunk > 0 else None,
+        max_prompt_tokens=arguments.max_req_input_len or arguments.context_length,
+        tp_size=info.tp_size or 1,
+        pp_size=info.pp_size or 1,
+        dp_size=info.dp_size or 1,
+        tokenizer_workers=arguments.tokenizer_worker_num or 1,
     )
+    return facts, info
 
 
-def read(metrics: bytes, at_ns: int, ranks: int) -> Reading:
-    """From the body of /metrics. Raises engine_text.Truncated or NotUtf8.
-
-    ``ranks``: schedulers that count the same logical token (tensor times pipeline parallel size); counters without a
-    rank label are the sum over them, in a multiprocess registry.
-    """
-    samples = _Samples(metrics)
-    return Reading(
-        at_ns=at_ns,
-        running=samples.gauge("num_running_reqs"),
-        queued=samples.gauge("num_queue_reqs"),
-        device_capacity=samples.gauge("max_total_num_tokens"),
-        device_available=samples.gauge("kv_available_tokens"),
-        device_evictable=samples.gauge("kv_evictable_tokens"),
-        host_capacity=samples.gauge("hicache_host_total_tokens"),
-        host_used=samples.gauge("hicache_host_used_tokens"),
-        requests=samples.total("num_requests_total"),
-        prompt_tokens=samples.total("prompt_tokens_total"),
-        cached_device=samples.total("cached_tokens_total", cache_source="device"),
-        cached_host=samples.total("cached_tokens_total", cache_source="host"),
-        cached_storage=samples.storage(),
-        cached_unattributed=samples.total("cached_tokens_total", cache_source="total"),
-        load_back_tokens=samples.logical("load_back_tokens_total", ranks),
-        load_back_bytes=samples.total("load_back_bytes_total"),
-        backup_tokens=samples.logical("hicache_backup_tokens_total", ranks),
-        evicted_tokens=samples.logical("evicted_tokens_total", ranks),
-    )
+def read(metrics: bytes, info: EngineInfo, at_ns: int) -> Reading:
+    """From the body of /metrics. Raises engine_text.TruncatedError or EncodingError, both ValueErrors."""
+    text = engine_text.read(metrics, engine_families.WANTED)
+    if not text.engine_families:
+        raise ValueError("no metric of SGLang in it")
+    numbers = {}
+    for value in view(text, info).values:
+        field = _READ.get((value.family.name, value.labels))
+        if field is not None:
+            numbers[field] = value.values[0]
+    return Reading(at_ns=at_ns, **numbers)
 
 
 def window(before: Reading, after: Reading) -> Window:
-    """Deltas. A labelled counter that appears inside the window started at zero: its first value is its delta."""
+    """Deltas. A counter that appears inside the window started at zero: its first value is its delta."""
     return Window(**{name: _delta(getattr(before, name), getattr(after, name)) for name in Window.__struct_fields__})
+
+
+def redacted(command: str) -> str:
+    """A command line without the secrets that SGLang takes on it."""
+    return re.sub(r"(--(?:admin-)?api-key[= ])\S+", r"\1(redacted)", command)
 
 
 def _delta(before: float | None, after: float | None) -> float | None:
     return None if after is None else after - (before or 0.0)
-
-
-class _Samples:
-    """The samples of one scrape that a reading is made of."""
-
-    def __init__(self, body: bytes) -> None:
-        self._text = engine_text.read(body, _WANTED)
-
-    def gauge(self, name: str) -> float | None:
-        """Ranks of a tensor-parallel group hold the same tokens: the smallest of them is what can be relied on."""
-        values = [sample.value for sample in self._text.of(name)]
-        return min(values) if values else None
-
-    def total(self, name: str, **labels: str) -> float | None:
-        values = [
-            sample.value
-            for sample in self._text.of(name)
-            if all(sample.labels.get(label) == value for label, value in labels.items())
-        ]
-        return sum(values) if values else None
-
-    def storage(self) -> float | None:
-        """The storage source is ``storage`` or, in older engines, ``storage_`` and its backend."""
-        values = [
-            sample.value
-            for sample in self._text.of("cached_tokens_total")
-            if sample.labels.get("cache_source", "").startswith("storage")
-        ]
-        return sum(values) if values else None
-
-    def logical(self, name: str, ranks: int) -> float | None:
-        samples = [sample for sample in self._text.of(name) if sample.labels.get("pool", "kv") == "kv"]
-        if not samples:
-            return None
-        if all("tp_rank" in sample.labels for sample in samples):
-            first = (s for s in samples if s.labels["tp_rank"] == "0" and s.labels.get("pp_rank", "0") == "0")
-            return sum(sample.value for sample in first)
-        return sum(sample.value for sample in samples) / ranks

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import platform
 import random
-import re
 import secrets
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +16,7 @@ import httpx
 from hicache_proof.lab import memory
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.conclude import conclude
+from hicache_proof.lab.engine import redacted
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.prompts import Prompts, sample_text, vocabulary
 from hicache_proof.lab.protocol import Experiment, Options
@@ -92,11 +91,6 @@ class Lab:
             first, last = self._target.token_ids
             return vocabulary(range(first, last + 1))
         return vocabulary(self._engine.tokens_of(sample_text(random.Random(salt))))
-
-
-def redacted(command: str) -> str:
-    """A command line without the secrets that SGLang takes on it."""
-    return re.sub(r"(--(?:admin-)?api-key[= ])\S+", r"\1(redacted)", command)
 
 
 def _http(api_key_file: Path | None) -> httpx.Client:

@@ -11,10 +11,11 @@ from hicache_proof.lab.engine import Reading
 from hicache_proof.lab.run import Memory
 
 _TIERS = (
-    ("L1 free", "device_available"),
-    ("L1 cached, evictable", "device_evictable"),
-    ("L2 used", "host_used"),
+    ("L1 size", "device_capacity"),
+    ("L1 in use by requests", "device_used"),
+    ("L1 cached, may be evicted", "device_evictable"),
     ("L2 size", "host_capacity"),
+    ("L2 in use", "host_used"),
 )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from hicache_proof.evidence import Attribution
 from hicache_proof.lab.run import CONTROLS, SERIES, LabRun, Measured
 
-DASH = "–"
+DASH = "\N{EN DASH}"
 TIERS = {
     "device": "L1",
     "host": "L2",
@@ -107,7 +107,8 @@ def effect(run: LabRun) -> str:
     baseline = f"{milliseconds(run.ttft['control'].median)} for {found.baseline}"
     read = f"{milliseconds(run.ttft['C'].median)} for the L2 read"
     if found.says == "no_difference":
-        return f"No difference in TTFT: {read}, {baseline} (ratio {found.ratio:.2f}, 95 % interval {interval}): {found.why}."
+        ratio = f"ratio {found.ratio:.2f}, 95 % interval {interval}"
+        return f"No difference in TTFT: {read}, {baseline} ({ratio}): {found.why}."
     word = "faster" if found.says == "faster" else "slower"
     times = found.ratio if found.says == "faster" else 1 / found.ratio
     return f"{times:.1f} times {word}: {read}, {baseline} (ratio {found.ratio:.2f}, 95 % interval {interval})."
@@ -117,8 +118,8 @@ def limits(run: LabRun) -> tuple[str, ...]:
     """What this run does not claim."""
     engine = run.engine
     said = [
-        f"It speaks for {len(run.of('C'))} requests of one prompt shape under the write policy {engine.write_policy or DASH}, "
-        "not for the server's traffic.",
+        f"It speaks for {len(run.of('C'))} requests of one prompt shape under the write policy "
+        f"{engine.write_policy or DASH}, not for the server's traffic.",
         "A lower TTFT or a cached_tokens field alone would only be consistent with reuse; neither decides here.",
         "The greedy answer and its log-probabilities were compared; other tensors that a request can return were not.",
     ]
