@@ -22,9 +22,9 @@ class EngineMemory(NamedTuple):
 def split(used: int | None, engines: Iterable[EngineMemory]) -> dict[str, int]:
     """Bytes by part; the parts add up to ``used`` when all four are there.
 
-    ``allocator_reserved`` is what the allocator holds beyond weights and KV pool (activations, graphs, free blocks). A part that any
-    engine on the GPU does not know is left out, and with it those that follow from it; so is a negative remainder,
-    which means that the parts do not lie inside one another as assumed.
+    ``allocator_reserved`` is what the allocator holds beyond weights and KV pool (activations, graphs, free blocks).
+    A part that any engine on the GPU does not know is left out, and with it those that follow from it; so is a
+    negative remainder, which means that the parts do not lie inside one another as assumed.
     """
     present = list(engines)
     parts: dict[str, int] = {}

@@ -1,11 +1,12 @@
 """Every step of the PCIe totals says whether it is exact, quiet, unsafe or a new beginning."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hicache_exporter.core.pcie_link import link_bytes_per_second, wrap_ns
 from hicache_exporter.core.pcie_meter import QUIET_BYTES, Gap, PcieMeter
 from hicache_exporter.core.pcie_pace import Pace
 from hicache_exporter.core.wrap32 import WRAP
-from hypothesis import given
-from hypothesis import strategies as st
 
 MS = 1_000_000
 GEN5 = wrap_ns(5, 16)

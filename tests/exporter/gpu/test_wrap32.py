@@ -1,9 +1,10 @@
 """A 32-bit counter read often enough gives the full total, whatever passed in between."""
 
 import pytest
-from hicache_exporter.core.wrap32 import WRAP, Wrap32
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from hicache_exporter.core.wrap32 import WRAP, Wrap32
 
 steps = st.lists(st.integers(min_value=0, max_value=WRAP - 1), max_size=60)
 

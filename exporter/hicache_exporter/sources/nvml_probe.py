@@ -1,0 +1,173 @@
+"""The GPU probe: a process of its own that talks to NVIDIA's driver and writes what it learns on the board.
+
+``python -m hicache_exporter.sources.nvml_probe BOARD_FD RING_FOLDER``. A driver call may never return; then the
+sidecar sees the heartbeat stop, reads which call it was, kills this process and goes on. It ends by itself when the
+sidecar is gone, and whenever NVML as a whole fails: the sidecar starts the next one after a pause.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic_ns, sleep
+from typing import Any
+
+from hicache_exporter.core.gpu_facts import GpuFacts, ProbeState, Snapshot
+from hicache_exporter.sources.nvml import PASSING, START_STATES, read_facts, reason_of
+from hicache_exporter.sources.pcie_counters import NotObservableError, PcieCounters
+from hicache_exporter.sources.pcie_sampler import Gauge, PcieSampler
+from hicache_exporter.sources.probe_board import FIRST_LISTING, RESTING, STARTING, Board, DeviceArea
+from hicache_exporter.sources.ring_heads import RingHeads
+
+SECOND = 1_000_000_000
+FACTS_EVERY_NS = 2 * SECOND
+RELIST_NS, RELIST_MOST_NS = 15 * SECOND, 240 * SECOND
+"""How soon a missing GPU is looked for again, doubled each time. NVML finds it only after a shutdown and a new start,
+which costs the others a gap in their PCIe totals."""
+
+
+class Session:
+    """From one nvmlInit to the next: the GPUs that it lists, and what is read from them."""
+
+    def __init__(self, nvml: Any, board: Board, activity: Callable[[int], int]) -> None:
+        self._nvml, self._board = nvml, board
+        self._handles: dict[str, tuple[int, Any, DeviceArea]] = {}
+        self._missing: dict[str, GpuFacts] = {}
+        self._blind: dict[str, str] = {}
+        self._refused: list[str] = []
+        self.sampler = PcieSampler(board, activity)
+        board.enter(STARTING)
+        nvml.nvmlInit()
+        self._driver = nvml.nvmlSystemGetDriverVersion()
+        for index in range(nvml.nvmlDeviceGetCount()):
+            self._admit(index)
+        for area in board.areas():
+            if area.uuid not in self._handles and area.uuid not in self._missing:
+                held = monotonic_ns() < area.hold_until_ns
+                self._miss(area.uuid, "hung" if held else "unlisted")
+        board.enter(RESTING)
+
+    def _admit(self, index: int) -> None:
+        self._board.enter(FIRST_LISTING + index)
+        self._board.beat(monotonic_ns())
+        if monotonic_ns() < self._board.listing_hold(index):
+            return
+        try:
+            handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = self._nvml.nvmlDeviceGetUUID(handle)
+        except self._nvml.NVMLError as error:
+            self._refused.append(reason_of(error))  # one seen before shows as unlisted, another has no name to show
+            return
+        area = self._board.area(uuid)
+        if area is None:
+            return
+        if monotonic_ns() < area.hold_until_ns:
+            self._miss(uuid, "hung")
+            return
+        self._handles[uuid] = (index, handle, area)
+        self._board.enter(area.number)
+        try:
+            self.sampler.add(uuid, Gauge(PcieCounters(self._nvml, handle), area))
+        except NotObservableError as error:
+            self._blind[uuid] = error.reason
+
+    @property
+    def incomplete(self) -> bool:
+        """A GPU is missing, or its counters failed for a reason that may pass: worth a new session."""
+        return bool(self._missing) or any(reason in PASSING for reason in self._blind.values())
+
+    def step(self, now_ns: int) -> int:
+        """One wake-up of the sampler; nanoseconds to sleep."""
+        pause_ns, blind = self.sampler.step(now_ns)
+        self._blind.update(blind)
+        self._board.enter(RESTING)
+        return pause_ns
+
+    def snapshot(self) -> Snapshot:
+        """Read the facts of every GPU."""
+        devices = []
+        for uuid, (index, handle, area) in list(self._handles.items()):
+            self._board.enter(area.number)
+            facts = read_facts(self._nvml, handle, uuid, index)
+            if facts.state != "present":
+                self._miss(uuid, facts.state)
+                continue
+            if uuid in self._blind:
+                facts.unobservable["pcie_bytes"] = self._blind[uuid]
+            devices.append(facts)
+        self._board.enter(RESTING)
+        devices += self._missing.values()
+        return Snapshot(
+            state="ok" if devices else self._empty_state(),
+            taken_ns=monotonic_ns(),
+            detail=", ".join(self._refused),
+            driver_version=self._driver,
+            devices=tuple(devices),
+        )
+
+    def _empty_state(self) -> ProbeState:
+        if not self._refused:
+            return "no_gpu"
+        return "no_permission" if "no_permission" in self._refused else "failed"
+
+    def _miss(self, uuid: str, state: Any) -> None:
+        self._handles.pop(uuid, None)
+        self.sampler.drop(uuid)
+        self._missing[uuid] = GpuFacts(uuid=uuid, state=state, unobservable={"device": state})
+
+    def close(self) -> None:
+        self._board.enter(STARTING)
+        self._nvml.nvmlShutdown()
+
+
+def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callable[[], bool]) -> None:
+    """Probe until ``alive`` says no. NVML's own errors pass to the caller."""
+    relist_ns = RELIST_NS
+    while alive():
+        session = Session(nvml, board, activity)
+        started_ns = facts_at_ns = monotonic_ns()
+        while alive():
+            now_ns = monotonic_ns()
+            board.beat(now_ns)
+            if now_ns >= facts_at_ns:
+                facts_at_ns = now_ns + FACTS_EVERY_NS
+                board.publish(session.snapshot())
+            pause_ns = session.step(monotonic_ns())
+            if session.incomplete and now_ns - started_ns > relist_ns:
+                relist_ns = min(2 * relist_ns, RELIST_MOST_NS)
+                break
+            sleep(max(0, now_ns + pause_ns - monotonic_ns()) / SECOND)
+        session.close()
+
+
+def run(nvml: Any, fd: int, rings: Path) -> int:
+    board = Board(fd)
+    parent = os.getppid()
+    board.enter(STARTING)
+    board.beat(monotonic_ns())
+    try:
+        serve(nvml, board, RingHeads(rings).total, lambda: os.getppid() == parent)
+    except nvml.NVMLError as error:
+        state = START_STATES.get(type(error).__name__, "failed")
+        board.publish(Snapshot(state=state, taken_ns=monotonic_ns(), detail=f"{reason_of(error)}: {error}"))
+        return 1
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sidecar, which ends this process in good order
+    fd, rings = int(arguments[0]), Path(arguments[1])
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ImportError as error:
+        Board(fd).publish(Snapshot(state="no_library", taken_ns=monotonic_ns(), detail=str(error)))
+        return 1
+    return run(nvml, fd, rings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""The probe process under faults of the driver: what is shown, how soon, and that it comes back by itself."""
+
+import os
+import signal
+import time
+
+import pytest
+
+NO_WAIT = 0.05
+
+
+def test_a_working_driver_shows_its_gpus(bench):
+    bench.probe.start()
+    reading = bench.wait_devices(a="present", b="present")
+    assert (reading.state, reading.driver_version) == ("ok", "580.159")
+    assert reading.age_seconds < 2
+    assert bench.probe.expected() == ["GPU-a", "GPU-b"]
+
+
+def test_before_its_first_report_the_probe_is_starting(bench):
+    assert bench.probe.read().state == "starting"
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        ("LibraryNotFound", "no_driver"),
+        ("DriverNotLoaded", "no_driver"),
+        ("LibRmVersionMismatch", "driver_mismatch"),
+        ("NoPermission", "no_permission"),
+        ("Unknown", "failed"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_named_and_tried_again(bench, error, state):
+    bench.world["init"] = error
+    bench.apply()
+    bench.probe.start()
+    assert bench.wait_state(state).devices == ()
+    del bench.world["init"]
+    bench.apply()
+    bench.wait_devices(a="present", b="present")
+
+
+def test_without_gpus_it_says_so(bench):
+    bench.world["gpus"] = []
+    bench.apply()
+    bench.probe.start()
+    bench.wait_state("no_gpu")
+
+
+def test_gpus_that_may_not_be_opened_are_told_from_no_gpus(bench):
+    for gpu in bench.world["gpus"]:
+        gpu["fail"] = {"nvmlDeviceGetHandleByIndex": "NoPermission"}
+    bench.apply()
+    bench.probe.start()
+    bench.wait_state("no_permission")
+
+
+@pytest.mark.parametrize("function", ["*", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetFieldValues"])
+def test_a_gpu_that_falls_off_the_bus_is_lost_and_comes_back(bench, function):
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    bench.gpu("GPU-b")["fail"] = {function: "GpuIsLost"}
+    bench.apply()
+    if function == "nvmlDeviceGetFieldValues":
+        bench.wait(lambda reading: any("pcie_bytes" in gpu.unobservable for gpu in reading.devices))
+    else:
+        bench.wait(lambda reading: any(gpu.state != "present" for gpu in reading.devices))
+    assert bench.probe.expected() == ["GPU-a", "GPU-b"]
+    del bench.gpu("GPU-b")["fail"]
+    bench.apply()
+    whole = bench.wait_devices(a="present", b="present")
+    bench.wait(lambda reading: all(not gpu.unobservable for gpu in reading.devices))
+    assert whole.state == "ok"
+
+
+def test_a_gpu_that_is_no_longer_listed_stays_expected(bench):
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    bench.gpu("GPU-b").update(listed=False, fail={"*": "GpuIsLost"})
+    bench.apply()
+    bench.wait_devices(a="present", b="unlisted")
+    bench.gpu("GPU-b").update(listed=True, fail={})
+    bench.apply()
+    bench.wait_devices(a="present", b="present")
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFieldValues"])
+def test_a_hung_call_costs_only_its_gpu_and_that_one_comes_back(bench, function):
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    bench.gpu("GPU-b")["fail"] = {function: "hang"}
+    bench.apply()
+    bench.wait_devices(a="present", b="hung")
+    assert bench.probe.restarts["hung"] >= 1
+    del bench.gpu("GPU-b")["fail"]
+    bench.apply()
+    bench.wait_devices(a="present", b="present")
+
+
+def test_reading_never_waits_for_a_hung_driver(bench):
+    bench.world["init"] = "hang"
+    bench.apply()
+    bench.probe.start()
+    worst, until = 0.0, time.monotonic() + 4
+    states = set()
+    while time.monotonic() < until:
+        began = time.monotonic()
+        states.add(bench.probe.read().state)
+        worst = max(worst, time.monotonic() - began)
+        time.sleep(0.02)
+    assert worst < NO_WAIT
+    assert states == {"starting", "hung"}
+
+
+def test_a_killed_probe_is_replaced_and_its_totals_go_on(bench):
+    bench.gpu("GPU-a")["rx_rate"] = 1_000_000_000
+    bench.apply()
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    bench.wait(lambda _: bench.probe.pcie_totals()["GPU-a"].rx > 100_000_000)
+    before = bench.probe.pcie_totals()["GPU-a"]
+    first = bench.probe._process.pid
+    os.kill(first, signal.SIGKILL)
+    bench.wait(lambda _: bench.probe._process is not None and bench.probe._process.pid != first)
+    bench.wait(lambda _: bench.probe.pcie_totals()["GPU-a"].unsafe_gaps > before.unsafe_gaps)
+    bench.wait(lambda _: bench.probe.pcie_totals()["GPU-a"].rx > before.rx)
+    assert bench.probe.restarts["ended"] == 1
+
+
+def test_a_stopped_probe_is_replaced(bench):
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    first = bench.probe._process.pid
+    os.kill(first, signal.SIGSTOP)
+    bench.wait(lambda _: bench.probe._process is not None and bench.probe._process.pid != first)
+    bench.wait_devices(a="present", b="present")
+
+
+def test_an_old_report_is_stale_and_shows_no_facts(bench):
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    bench.probe.stop()
+    reading = bench.wait_state("stale")
+    assert {facts.unobservable["device"] for facts in reading.devices} == {"no_report"}
+    assert all(facts.memory_used_bytes is None for facts in reading.devices)
+
+
+def test_stop_ends_the_probe_process_even_if_it_hangs(bench):
+    bench.world["init"] = "hang"
+    bench.apply()
+    bench.probe.start()
+    bench.wait(lambda _: bench.probe._process is not None)
+    process = bench.probe._process
+    began = time.monotonic()
+    bench.probe.stop()
+    assert time.monotonic() - began < 1.5
+    assert process.poll() is not None
+
+
+def test_bytes_between_two_moments_are_read_across_the_process_boundary(bench):
+    bench.gpu("GPU-a")["rx_rate"] = 10_000_000_000
+    bench.apply()
+    bench.probe.start()
+    bench.wait_devices(a="present", b="present")
+    time.sleep(0.6)
+    t0 = time.monotonic_ns()
+    time.sleep(0.3)
+    t1 = time.monotonic_ns()
+    time.sleep(0.2)
+    found = bench.probe.bytes_between("GPU-a", t0, t1)
+    assert found.moved.rx == pytest.approx(10 * (t1 - t0 + found.slack_ns), rel=0.02)
+    assert bench.probe.bytes_between("GPU-nowhere", t0, t1).why_not == "no such GPU is sampled"
