@@ -82,7 +82,7 @@ class Transfer(_Fact, frozen=True, kw_only=True):
     """Tokens of the whole transfer; it may serve several requests."""
     request_tokens: int
     """Tokens of it that this request asked for."""
-    bytes: int
+    bytes: int | None
     submitted_ns: int
     finished_ns: int | None = None
     """When the engine saw it finished; None: never seen finished."""
