@@ -50,6 +50,10 @@ class EngineCounters:
         self._incarnation = incarnation
         return [self._served(value) if _counts(value) else value for value in values]
 
+    def is_new_run(self, incarnation: Incarnation) -> bool:
+        """The marks say for certain that the engine has restarted since the last answer."""
+        return incarnation.follows(self._incarnation) is True
+
     def total(self, family: str, labels: tuple[str, ...] = ()) -> float | None:
         """Counted over all runs seen, never falling; histograms: their count. None: never seen."""
         key = (family, labels)

@@ -42,7 +42,7 @@ class EngineView:
     missing: dict[str, str] = field(default_factory=dict)
     """Metric of the engine that was expected: the flag, version or event that would bring it."""
     basis: dict[tuple[str, Basis], int] = field(default_factory=dict)
-    """Family and what was done with its ranks: ranks that it stood for."""
+    """Counter and what was done with its ranks: ranks that it stood for."""
     tiers_seen: dict[str, bool] = field(default_factory=dict)
 
 
@@ -101,7 +101,7 @@ class _Builder:
         combined = total(series, self._shape) if row.ranks is Ranks.SHARE else logical(series, self._shape)
         if combined is None:
             self._view.missing[row.engine] = UNKNOWN_RANKS
-        elif combined.ranks:
+        elif combined.ranks and row.family.type == "counter":
             self._view.basis[row.family.name, combined.basis] = combined.ranks
         return combined
 

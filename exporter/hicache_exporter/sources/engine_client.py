@@ -1,0 +1,117 @@
+"""One engine: its /metrics at every scrape, its /server_info now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import aiohttp
+
+from hicache_exporter.core import engine_text
+from hicache_exporter.core.engine_families import WANTED
+from hicache_exporter.core.engine_info import EngineInfo, ServerInfoError, read_server_info
+from hicache_exporter.core.engine_reading import EngineReading
+from hicache_exporter.core.engine_text import EngineText
+from hicache_exporter.sources.bearer import Bearer
+from hicache_exporter.sources.engine_http import Body, UnreadableError, get
+from hicache_exporter.sources.targets import Target
+
+log = logging.getLogger(__name__)
+
+INFO_EVERY = 300.0
+INFO_RETRY = 30.0
+INFO_TIMEOUT = 20.0
+"""The engine asks its schedulers: while they run a long prefill, that takes long."""
+INFO_WAIT = 0.5
+"""How long a scrape waits for the first /server_info. Later ones are read beside the scrapes."""
+INFO_PATHS = ("/server_info", "/get_server_info")
+GONE = ("refused", "unreachable", "broken")
+"""After these another engine may answer on the same address."""
+
+
+class EngineClient:
+    def __init__(self, session: aiohttp.ClientSession, target: Target, bearer: Bearer) -> None:
+        self.target = target
+        self._session = session
+        self._bearer = bearer
+        self._reading: asyncio.Task[EngineReading] | None = None
+        self._info: EngineInfo | None = None
+        self._info_task: asyncio.Task[None] | None = None
+        self._info_due = 0.0
+
+    async def read(self, seconds: float) -> EngineReading:
+        """Answers within ``seconds``. Scrapes that overlap share one read."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read(seconds))
+        reading = self._reading
+        await asyncio.wait({reading}, timeout=seconds)
+        if reading.done() and not reading.cancelled():
+            return reading.result()
+        return EngineReading(self.target.engine, seconds, "timeout")
+
+    def forget_info(self) -> None:
+        """The engine has restarted: what it said of itself may no longer hold."""
+        self._info = None
+        self._info_due = 0.0
+
+    async def close(self) -> None:
+        for task in (self._reading, self._info_task):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    async def _read(self, seconds: float) -> EngineReading:
+        started = time.monotonic()
+        self._start_info(started)
+        try:
+            body = await get(self._session, self.target.metrics_url, self._bearer, seconds)
+            took = time.monotonic() - started
+            text = _parse(body)
+        except UnreadableError as error:
+            if error.reason in GONE:
+                self.forget_info()
+            return EngineReading(self.target.engine, time.monotonic() - started, error.reason)
+        await self._first_info(seconds - took)
+        return EngineReading(self.target.engine, took, None, text, self._info)
+
+    async def _first_info(self, seconds_left: float) -> None:
+        if self._info is None and self._info_task is not None:
+            await asyncio.wait({self._info_task}, timeout=max(0.0, min(INFO_WAIT, seconds_left / 2)))
+
+    def _start_info(self, now: float) -> None:
+        if now >= self._info_due and (self._info_task is None or self._info_task.done()):
+            self._info_due = now + INFO_RETRY
+            self._info_task = asyncio.create_task(self._read_info())
+
+    async def _read_info(self) -> None:
+        reason = ""
+        for path in INFO_PATHS:
+            try:
+                body = await get(self._session, self.target.origin + path, self._bearer, INFO_TIMEOUT)
+                self._info = read_server_info(body.content)
+            except UnreadableError as error:
+                reason = error.reason
+                if reason != "not_found":
+                    break
+            except ServerInfoError as error:
+                reason = str(error)
+                break
+            else:
+                self._info_due = time.monotonic() + INFO_EVERY
+                return
+        log.info("engine %s: no %s: %s", self.target.engine, INFO_PATHS[0], reason)
+
+
+def _parse(body: Body) -> EngineText:
+    if not body.content.strip():
+        raise UnreadableError("empty")
+    try:
+        text = engine_text.read(body.content, WANTED, openmetrics=body.openmetrics)
+    except engine_text.TruncatedError:
+        raise UnreadableError("truncated") from None
+    except engine_text.EncodingError:
+        raise UnreadableError("decode") from None
+    if not text.engine_families:
+        raise UnreadableError("not_metrics")
+    return text
