@@ -478,8 +478,8 @@ ENGINE_RANKS_SEEN = _family(
 ENGINE_RANK_BASIS = _family(
     "hicache_engine_rank_basis",
     "gauge",
-    "How many ranks one counter of the engine stood for, and what was done: one_rank (labelled, the ranks repeat the same "
-    "number), divided (the engine had added its ranks up), summed (the ranks add up).",
+    "How many ranks one counter of the engine stood for, and what was done: one_rank (labelled, the ranks repeat the "
+    "same number), divided (the engine had added its ranks up), summed (the ranks add up).",
     ("family", "basis"),
     source="engine",
 )
