@@ -179,7 +179,8 @@ def _reads(evidence: Evidence) -> Iterator[tuple[str, int]]:
             yield name, account.host_tokens
 
 
-FINDERS: tuple[Callable[[Evidence], Iterator[Conflict]], ...] = (
+FINDERS: tuple[Callable[[Evidence], Iterator[Conflict]], ...] = (  # the first conflict found gives the verdict its rule
+    accounts_against_each_other,
     account_against_transfer,
     account_against_load_back,
     load_back_against_transfer,
@@ -187,7 +188,6 @@ FINDERS: tuple[Callable[[Evidence], Iterator[Conflict]], ...] = (
     account_against_computed,
     residency_against_the_rest,
     account_against_provenance,
-    accounts_against_each_other,
     counters_against_the_rest,
     bus_against_transfer,
     control_against_the_rest,
