@@ -1,7 +1,7 @@
 """Every metric family that the sidecar serves, once. Collectors, dashboards, rules and docs import these.
 
 Prefix ``hicache_``, base units, no colons. Every family carries the label ``engine`` (host:port of the server) unless
-it describes the sidecar itself; the labels listed here come on top of it.
+it describes the sidecar itself or the machine (GPU, bus, host); the labels listed here come on top of it.
 
 Token families are *logical*: one rank speaks for all ranks of a tensor-parallel group, data-parallel replicas add up.
 Byte families add up over ranks. Families with the label ``rank`` keep each rank apart.
@@ -516,6 +516,220 @@ ENGINE_TARGETS_FILE_OK = _family(
     "1 if the targets file was read; 0 while the last good list stands in for it.",
     ("file",),
     source="sidecar",
+)
+
+# -- GPU, bus and host: these describe the machine and carry no ``engine`` but where it is listed ---------------------
+GPU_SOURCE = _family(
+    "hicache_gpu_source", "gauge", "1 for the state that the reading of GPUs is in.", ("state",), source="gpu"
+)
+GPU_REPORT_AGE = _family(
+    "hicache_gpu_report_age_seconds", "gauge", "Age of what is known of the GPUs.", (), "seconds", source="gpu"
+)
+GPU_PROBE_RESTARTS = _family(
+    "hicache_gpu_probe_restarts",
+    "counter",
+    "GPU probe processes that had to be replaced: hung in a driver call, or ended.",
+    ("reason",),
+    source="gpu",
+)
+GPU_EXPECTED = _family(
+    "hicache_gpu_expected", "gauge", "1 for every GPU seen since the sidecar started.", ("gpu",), source="gpu"
+)
+GPU_PRESENT = _family(
+    "hicache_gpu_present", "gauge", "1 if the GPU answers, 0 if it is lost, hung or gone.", ("gpu",), source="gpu"
+)
+GPU_UNOBSERVABLE = _family(
+    "hicache_gpu_unobservable",
+    "gauge",
+    "1 for a fact that this GPU does not tell, and why. Its series are absent.",
+    ("gpu", "fact", "reason"),
+    source="gpu",
+)
+GPU_INFO = _family(
+    "hicache_gpu",
+    "info",
+    "Name, place and driver of a GPU.",
+    ("gpu", "index", "name", "bus_id", "driver"),
+    source="gpu",
+)
+GPU_MEMORY_SIZE = _family(
+    "hicache_gpu_memory_size_bytes", "gauge", "Memory of the GPU.", ("gpu",), "bytes", source="gpu"
+)
+GPU_MEMORY_USED = _family(
+    "hicache_gpu_memory_used_bytes", "gauge", "Memory in use, by all processes.", ("gpu",), "bytes", source="gpu"
+)
+GPU_MEMORY_RESERVED = _family(
+    "hicache_gpu_memory_driver_bytes",
+    "gauge",
+    "Memory that the driver keeps for itself.",
+    ("gpu",),
+    "bytes",
+    source="gpu",
+)
+GPU_MEMORY = _family(
+    "hicache_gpu_memory_bytes",
+    "gauge",
+    "Used memory by what it is used for: weights, kv_pool, allocator_reserved (held beyond those two), other. "
+    "A part that the engines do not tell is absent.",
+    ("gpu", "part"),
+    "bytes",
+    source="gpu",
+)
+GPU_PROCESS_MEMORY = _family(
+    "hicache_gpu_process_memory_bytes",
+    "gauge",
+    "Memory of a compute process, by the pid that the driver knows.",
+    ("gpu", "pid"),
+    "bytes",
+    source="gpu",
+)
+GPU_UTILIZATION = _family(
+    "hicache_gpu_utilization_ratio", "gauge", "Share of time with a kernel running.", ("gpu",), "ratio", source="gpu"
+)
+GPU_MEMORY_UTILIZATION = _family(
+    "hicache_gpu_memory_utilization_ratio",
+    "gauge",
+    "Share of time with device memory being read or written.",
+    ("gpu",),
+    "ratio",
+    source="gpu",
+)
+GPU_POWER = _family("hicache_gpu_power_watts", "gauge", "Power drawn.", ("gpu",), "watts", source="gpu")
+GPU_POWER_LIMIT = _family("hicache_gpu_power_limit_watts", "gauge", "Power limit.", ("gpu",), "watts", source="gpu")
+GPU_ENERGY = _family(
+    "hicache_gpu_energy_joules", "counter", "Energy since the driver was loaded.", ("gpu",), "joules", source="gpu"
+)
+GPU_TEMPERATURE = _family(
+    "hicache_gpu_temperature_celsius", "gauge", "Temperature of the GPU.", ("gpu",), "celsius", source="gpu"
+)
+GPU_CLOCK_EVENT = _family(
+    "hicache_gpu_clock_event",
+    "gauge",
+    "1 while the clocks are held down for this reason.",
+    ("gpu", "reason"),
+    source="gpu",
+)
+GPU_ECC_ERRORS = _family(
+    "hicache_gpu_ecc_errors",
+    "counter",
+    "Memory errors since the driver was loaded: corrected, uncorrected.",
+    ("gpu", "kind"),
+    source="gpu",
+)
+GPU_NUMA_NODE = _family(
+    "hicache_gpu_numa_node", "gauge", "NUMA node that the GPU is attached to.", ("gpu",), source="gpu"
+)
+PCIE_BYTES = _family(
+    "hicache_pcie_bytes",
+    "counter",
+    "Bytes that crossed the GPU's PCIe link, protocol included, from its own counters; a lower bound if there were "
+    "unsafe gaps.",
+    ("gpu", "direction"),
+    "bytes",
+    source="gpu",
+)
+PCIE_UNSAFE_GAPS = _family(
+    "hicache_pcie_unsafe_gaps",
+    "counter",
+    "Gaps between two readings in which a counter may have wrapped unseen, or counting began anew.",
+    ("gpu",),
+    source="gpu",
+)
+PCIE_GENERATION = _family(
+    "hicache_pcie_link_generation", "gauge", "PCIe generation: current, max.", ("gpu", "state"), source="gpu"
+)
+PCIE_LANES = _family("hicache_pcie_link_lanes", "gauge", "PCIe lanes: current, max.", ("gpu", "state"), source="gpu")
+PCIE_REPLAYS = _family(
+    "hicache_pcie_replays", "counter", "Packets sent again on the PCIe link.", ("gpu",), source="gpu"
+)
+HOST_MEMORY = _family(
+    "hicache_host_memory_bytes",
+    "gauge",
+    "Memory of the machine: total, available, free, shared, locked, unevictable, swap_total, swap_free.",
+    ("kind",),
+    "bytes",
+    source="host",
+)
+HOST_PRESSURE = _family(
+    "hicache_host_memory_pressure_ratio",
+    "gauge",
+    "Share of time in which some or all (full) tasks waited for memory, over 10, 60 and 300 seconds.",
+    ("kind", "window"),
+    "ratio",
+    source="host",
+)
+HOST_STALLED = _family(
+    "hicache_host_memory_stalled_seconds",
+    "counter",
+    "Time in which some or all (full) tasks waited for memory.",
+    ("kind",),
+    "seconds",
+    source="host",
+)
+HOST_SHM = _family(
+    "hicache_host_shm_bytes", "gauge", "Room of /dev/shm: size, free.", ("kind",), "bytes", source="host"
+)
+HOST_L2_RATIO = _family(
+    "hicache_host_l2_configured_ratio",
+    "gauge",
+    "L2 configured by all ranks on this machine, as a share of its memory.",
+    (),
+    "ratio",
+    source="host",
+)
+WITNESS_CGROUP = _family(
+    "hicache_witness_cgroup_memory_bytes",
+    "gauge",
+    "Memory of the sidecar's own cgroup: current, limit, high, headroom. A limit that is not set is absent.",
+    ("kind",),
+    "bytes",
+    source="host",
+)
+RANK_VISIBLE = _family(
+    "hicache_rank_process_visible",
+    "gauge",
+    "1 if the process of the rank can be seen from here; 0 in another pid namespace, or ended.",
+    ("engine", "rank"),
+    source="host",
+)
+RANK_MEMORY = _family(
+    "hicache_rank_memory_bytes",
+    "gauge",
+    "Host memory of the rank's process: resident, resident_shared, locked, pinned, swapped.",
+    ("engine", "rank", "kind"),
+    "bytes",
+    source="host",
+)
+RANK_CGROUP = _family(
+    "hicache_rank_cgroup_memory_bytes",
+    "gauge",
+    "Memory of the cgroup that the rank's process is in: current, limit, high, headroom.",
+    ("engine", "rank", "kind"),
+    "bytes",
+    source="host",
+)
+RANK_NUMA = _family(
+    "hicache_rank_memory_node_ratio",
+    "gauge",
+    "Share of the rank's large host mappings on each NUMA node, from a sample of their pages.",
+    ("engine", "rank", "node"),
+    "ratio",
+    source="host",
+)
+RANK_NUMA_HIDDEN = _family(
+    "hicache_rank_memory_node_hidden",
+    "gauge",
+    "1 if the NUMA nodes of the rank's memory can't be asked for, and why.",
+    ("engine", "rank", "reason"),
+    source="host",
+)
+RANK_L2 = _family(
+    "hicache_rank_l2_configured_bytes",
+    "gauge",
+    "Size of the rank's L2 as configured: host tokens times KV bytes of a token.",
+    ("engine", "rank"),
+    "bytes",
+    source="host",
 )
 
 # -- the sidecar itself ------------------------------------------------------------------------------------------
