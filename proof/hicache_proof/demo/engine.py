@@ -16,7 +16,8 @@ from types import TracebackType
 import httpx
 
 from hicache_proof.demo import environment, leash
-from hicache_proof.demo.plugin_path import make_plugin_folder
+from hicache_proof.demo.errors import EngineError
+from hicache_proof.demo.plugin_path import make_plugin_paths
 from hicache_proof.demo.processes import group_members
 from hicache_proof.demo.spec import EngineSpec, environment_variables, server_arguments
 from hicache_proof.demo.store import Say
@@ -24,13 +25,8 @@ from hicache_proof.demo.store import Say
 __all__ = ["Engine", "EngineError", "EngineSpec"]
 
 START_DEADLINE = 240.0
-SHARED_MEMORY = Path("/dev/shm")
 PORTS = range(30000, 32768)
 """Below the range from which the system hands out ports: the server binds its port long after it was chosen."""
-
-
-class EngineError(Exception):
-    """The server did not start, or it died. The text ends with the last lines of its log."""
 
 
 class Engine:
@@ -44,6 +40,7 @@ class Engine:
         self.log = folder / "engine.log"
         self.port = 0
         self.rings = Path()
+        self._scratch: Path | None = None
         self._folder = folder
         self._say = say
         self._leash: subprocess.Popen[str] | None = None
@@ -87,8 +84,8 @@ class Engine:
 
     def close(self) -> None:
         self.stop()
-        if self.rings != Path():
-            shutil.rmtree(self.rings, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> Engine:
         return self.start()
@@ -99,11 +96,11 @@ class Engine:
     def _launch(self) -> None:
         installed = environment.ensure(self.spec.version, self._say)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.rings = Path(
-            tempfile.mkdtemp(prefix="hicache-demo-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
-        )
+        self._scratch = Path(tempfile.mkdtemp(prefix="hicache-demo-", dir=_shared_memory()))
+        self.rings = self._scratch / "rings"
+        self.rings.mkdir(mode=0o700)
         self.port = _free_port()
-        plugin = make_plugin_folder(self.rings / "plugin")
+        plugin = make_plugin_paths(self._scratch / "plugin", installed.release.plugin_loader)
         arguments = server_arguments(self.spec, installed.release, installed.model, self.port)
         with self.log.open("w") as log:
             self._leash = subprocess.Popen(
@@ -113,7 +110,7 @@ class Engine:
                 stderr=log,
                 text=True,
                 cwd=self._folder,
-                env=environment_variables(self.spec, os.environ, (plugin, *installed.paths), self.rings),
+                env=environment_variables(self.spec, os.environ, (*plugin, *installed.paths), self.rings),
                 start_new_session=True,  # Ctrl-C is for us alone
             )
         assert self._leash.stdout is not None
@@ -145,6 +142,11 @@ class Engine:
             pass
         process.wait(timeout=leash.GRACE + 30)
         process.stdout.close()
+
+
+def _shared_memory() -> str | None:
+    """Where rings belong: in memory, but not in the engine's. None: the system's temporary folder has to do."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _free_port() -> int:

@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hicache_proof.demo import model
+from hicache_proof.demo.errors import SetupError
 from hicache_proof.demo.releases import NEWEST, RELEASES, Release
 from hicache_proof.demo.store import Say, build_once, cache_root
 
 TORCH = "torch==2.13.0"
 LOCKS = Path(__file__).parent / "locks"
-
-
-class SetupError(Exception):
-    """The demo engine could not be set up. The text says what failed and where its log is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,30 +11,30 @@ import importlib.util
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+from hicache_proof.demo.errors import NotInstalledError
+
 DISTRIBUTION = "hicache-witness"
 PACKAGE = "hicache_tracing"
+LAUNCH_SITE = "launch_site"
+"""Folder in the package whose sitecustomize attaches the plugin where SGLang has no plugin loader."""
 GROUP = "sglang.srt.plugins"
 
 
-class NotInstalledError(Exception):
-    """Raised where the project runs from a checkout that was never installed, and so has no entry point."""
+def make_plugin_paths(folder: Path, plugin_loader: bool) -> tuple[Path, ...]:
+    """Fill ``folder``, which must not exist; gives the folders for the engine's PYTHONPATH. Raises NotInstalledError.
 
-
-def make_plugin_folder(folder: Path) -> Path:
-    """Fill ``folder``, which must not exist, and return it. Raises NotInstalledError."""
+    ``plugin_loader``: whether this SGLang loads plugins by entry point; else ours attaches itself at start-up.
+    """
     try:
         ours = distribution(DISTRIBUTION)
     except PackageNotFoundError:
-        raise NotInstalledError(
-            f"{DISTRIBUTION} is not installed here: run `pip install -e .` in its checkout"
-        ) from None
-    folder.mkdir(parents=True)
+        raise NotInstalledError(f"{DISTRIBUTION} is not installed: run `pip install -e .` in its checkout") from None
     info = folder / f"{DISTRIBUTION.replace('-', '_')}-{ours.version}.dist-info"
-    info.mkdir()
+    info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {ours.version}\n")
     (info / "entry_points.txt").write_text(_entry_points(ours))
     (folder / PACKAGE).symlink_to(_package_folder(), target_is_directory=True)
-    return folder
+    return (folder,) if plugin_loader else (folder, folder / PACKAGE / LAUNCH_SITE)
 
 
 def _entry_points(ours: Distribution) -> str:

@@ -92,6 +92,7 @@ def environment_variables(
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "OMP_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # needs a C++ compiler, and gains a model this small nothing
     }
     if spec.tp_size > 1:
         variables["SGLANG_CPU_OMP_THREADS_BIND"] = _one_core_a_rank(spec.tp_size)

@@ -5,20 +5,19 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 
-
-def _run_the_next_one() -> None:
-    """Another folder's sitecustomize, which this one hides."""
-    path = [folder for folder in sys.path if os.path.abspath(folder) != HERE]
-    spec = PathFinder.find_spec("sitecustomize", path)
+def _run_the_next_one():
+    """The sitecustomize of a later folder, which this one hides."""
+    folders = [os.path.abspath(folder) for folder in sys.path]
+    here = os.path.dirname(os.path.abspath(__file__))
+    spec = PathFinder.find_spec("sitecustomize", folders[folders.index(here) + 1 :])
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-if os.environ.get("SGLANG_USE_CPU_ENGINE") == "1":
+if "cpu_engine" not in sys.modules:  # else a later sitecustomize has come round to this one
     import cpu_engine
 
-    cpu_engine.install()
-
-_run_the_next_one()
+    if os.environ.get("SGLANG_USE_CPU_ENGINE") == "1":
+        cpu_engine.install()
+    _run_the_next_one()
