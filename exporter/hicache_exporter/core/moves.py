@@ -1,0 +1,83 @@
+"""From queued operation to finished transfer, for both directions. Bounded: what never ends is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hicache_exporter.core.operations import Move, Operation
+
+MAX_QUEUED = 1 << 14
+MAX_OPEN = 1 << 12
+MAX_RECENT = 1 << 10
+
+Pair = tuple[int, int]
+"""(node id, operation id)"""
+
+
+class Moves:
+    """Operation ids count per direction, transfer ids over both."""
+
+    def __init__(self) -> None:
+        self.forgotten_operations = 0
+        self.forgotten_transfers = 0
+        self._queued: dict[Pair, Operation] = {}  # by (direction, operation id)
+        self._early: dict[Pair, Move] = {}  # operations that were submitted before they were told of
+        self._open: dict[int, Move] = {}
+        self._recent: dict[int, Move] = {}
+
+    def queued(self, operation: Operation) -> None:
+        """An operation was told of. Older controllers start a backup's transfer before that."""
+        key = (operation.direction, operation.identifier)
+        early = self._early.pop(key, None)
+        if early is not None:
+            _attach(operation, early)
+            return
+        self._queued[key] = operation
+        if len(self._queued) > MAX_QUEUED:
+            del self._queued[next(iter(self._queued))]
+            self.forgotten_operations += 1
+
+    def submitted(self, move: Move, pairs: Iterable[Pair]) -> None:
+        for _, identifier in pairs:
+            key = (move.direction, identifier)
+            operation = self._queued.pop(key, None)
+            if operation is not None:
+                _attach(operation, move)
+            else:
+                self._early[key] = move
+        while len(self._early) > MAX_QUEUED:
+            del self._early[next(iter(self._early))]
+        self._open[move.identifier] = move
+        if len(self._open) > MAX_OPEN:
+            del self._open[next(iter(self._open))]
+            self.forgotten_transfers += 1
+
+    def done(self, identifier: int, t_ns: int, device_ns: int | None, *, finished: bool) -> Move | None:
+        """The transfer ended; None if its start was not seen. It stays known for what the content witness says."""
+        move = self._open.pop(identifier, None)
+        if move is None:
+            return None
+        move.finished = finished
+        move.done_ns = t_ns
+        move.device_ns = device_ns
+        self._recent[identifier] = move
+        if len(self._recent) > MAX_RECENT:
+            del self._recent[next(iter(self._recent))]
+        return move
+
+    def find(self, identifier: int) -> Move | None:
+        """An open or recently finished transfer."""
+        return self._open.get(identifier) or self._recent.get(identifier)
+
+    def reset(self) -> list[Move]:
+        """The engine dropped its queues. Returns the transfers that nobody will tell of any more."""
+        self._queued.clear()
+        self._early.clear()
+        dropped = list(self._open.values())
+        self._open.clear()
+        return dropped
+
+
+def _attach(operation: Operation, move: Move) -> None:
+    operation.move = move
+    move.operations.append(operation)

@@ -1,0 +1,107 @@
+"""Queued copies between device and host, and the transfers that they were merged into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hicache_tracing.records import Direction
+
+if TYPE_CHECKING:
+    from hicache_exporter.core.residency import SlotsRead
+    from hicache_exporter.core.story import Story
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCheck:
+    """What the content witness found in one transfer."""
+
+    checked: int
+    mismatched: int
+    unseen: int
+    mode: int
+    layers: int
+
+
+class Operation:
+    """One queued copy of one node: a backup (device to host) or a load (host to device)."""
+
+    __slots__ = (
+        "direction",
+        "identifier",
+        "live_slots",
+        "move",
+        "node",
+        "read",
+        "rid",
+        "seq",
+        "story",
+        "t_ns",
+        "tokens",
+    )
+
+    def __init__(
+        self, identifier: int, direction: Direction, node: int, tokens: int, rid: bytes, seq: int, t_ns: int
+    ) -> None:
+        self.identifier = identifier
+        self.direction = direction
+        self.node = node
+        self.tokens = tokens
+        self.rid = rid
+        self.seq = seq
+        self.t_ns = t_ns
+        self.move: Move | None = None
+        self.story: Story | None = None
+        """The request in whose scope it was queued, while the ledger remembers it."""
+        self.live_slots = 0
+        """Of a backup: host slots that still hold what it wrote."""
+        self.read: SlotsRead | None = None
+        """Of a load: what was known about the slots when it was queued."""
+
+    @property
+    def finished(self) -> bool:
+        return self.move is not None and self.move.finished is True
+
+
+class Move:
+    """One transfer: what the engine submitted to the device in one go, for one or more queued operations."""
+
+    __slots__ = (
+        "bytes",
+        "content",
+        "device_ns",
+        "direction",
+        "done_ns",
+        "finished",
+        "identifier",
+        "operations",
+        "seq",
+        "submitted_ns",
+        "tokens",
+    )
+
+    def __init__(self, identifier: int, direction: int, tokens: int, size: int, seq: int, submitted_ns: int) -> None:
+        self.identifier = identifier
+        self.direction = direction
+        self.tokens = tokens  # negative where the engine does not say
+        self.bytes = size
+        self.seq = seq
+        self.submitted_ns = submitted_ns
+        self.operations: list[Operation] = []
+        self.finished: bool | None = None
+        """None while it is open; False if a reset dropped it."""
+        self.done_ns: int | None = None
+        """When the engine saw it finished, or dropped it."""
+        self.device_ns: int | None = None
+        self.content: ContentCheck | None = None
+
+    def volume(self, bytes_per_token: int | None) -> tuple[int, int | None]:
+        """(tokens, bytes); where the engine gives no figures, those of the operations merged into it."""
+        tokens = self.tokens if self.tokens >= 0 else sum(operation.tokens for operation in self.operations)
+        if self.bytes >= 0:
+            return tokens, self.bytes
+        return tokens, None if bytes_per_token is None else tokens * bytes_per_token
+
+    def stories(self) -> list[Story]:
+        """The requests that it serves, each once, in the order in which they were queued."""
+        return list(dict.fromkeys(op.story for op in self.operations if op.story is not None))

@@ -1,0 +1,184 @@
+"""Which backup filled which host slot, and what has left the device since: told by events, never by the tree.
+
+Host slots are the stable identity. Node ids are not: a node that splits leaves its front part under a new id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hicache_exporter.core.intervals import IntervalMap
+from hicache_exporter.core.operations import Operation
+from hicache_tracing.records import EvictCause
+
+MAX_INTERVALS = 1 << 18
+MAX_NODES = 1 << 16
+
+Run = tuple[int, int]
+"""(first host slot, count)"""
+
+
+class Copy:
+    """One stretch of blocks in the host: who wrote it, and since when the device may hold it no longer."""
+
+    __slots__ = ("backup", "demoted_before", "returned", "since_ns")
+
+    def __init__(self, backup: Operation, since_ns: int, demoted_before: int, *, returned: bool) -> None:
+        self.backup = backup
+        self.since_ns = since_ns
+        """The blocks were on the device at this time: they were backed up from it, or loaded back to it."""
+        self.demoted_before = demoted_before
+        """Tokens seen leaving the device, over all nodes, up to then."""
+        self.returned = returned
+
+
+Piece = tuple[int, int, Copy]
+"""(first host slot, slot behind the last, copy)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A node that was seen leaving the device with its host copy kept."""
+
+    t_ns: int
+    tokens: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a read that one backup wrote."""
+
+    backup: Operation
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsRead:
+    """What was known about the host slots of one load when it was queued."""
+
+    slots: int
+    shares: tuple[Share, ...]
+    unfinished_tokens: int
+    left_tokens: int
+    """Of the tokens read: as many as were seen leaving the device since they were last there."""
+    node_left: bool
+    returned: bool
+    departures: tuple[tuple[int, Departure], ...]
+    """(node id, departure) of the nodes concerned."""
+
+    @property
+    def known(self) -> int:
+        return sum(share.tokens for share in self.shares)
+
+    @property
+    def left_at_ns(self) -> int | None:
+        return max((departure.t_ns for _, departure in self.departures), default=None)
+
+
+class Residency:
+    """The host tier of one rank. All maps are bounded; ``forgotten`` counts what had to go."""
+
+    def __init__(self, overwritten: Callable[[Operation, int], None] = lambda backup, now_ns: None) -> None:
+        """``overwritten(backup, now_ns)`` is called when the last slot that a backup filled is filled anew."""
+        self.demoted_tokens = 0
+        self.forgotten_slots = 0
+        self.forgotten_nodes = 0
+        self._copies: IntervalMap[Copy] = IntervalMap()
+        self._departures: dict[int, Departure] = {}
+        self._overwritten = overwritten
+
+    def backed_up(self, backup: Operation, runs: Iterable[Run]) -> None:
+        """A backup was queued that fills these host slots."""
+        copy = Copy(backup, backup.t_ns, self.demoted_tokens, returned=False)
+        for first, count in runs:
+            if count > 0:
+                backup.live_slots += count
+                for start, end, replaced in self._copies.assign(first, first + count, copy):
+                    self._release(replaced.backup, end - start, backup.t_ns)
+        if len(self._copies) > MAX_INTERVALS:
+            self.forget_slots()
+
+    def filled_from_storage(self, runs: Iterable[Run], t_ns: int) -> None:
+        """L3 pages came into these host slots: no backup wrote what they hold now."""
+        for first, count in runs:
+            for start, end, replaced in self._copies.cut(first, first + count):
+                self._release(replaced.backup, end - start, t_ns)
+
+    def forget_slots(self) -> None:
+        """Some slots were filled, and which is not known: nothing may be concluded from what was known of any."""
+        self.forgotten_slots += sum(end - start for start, end, _ in self._copies)
+        self._copies.clear()
+
+    def left_device(self, node: int, cause: int, tokens: int, t_ns: int, seq: int) -> None:
+        """A node's tokens left the device. Only those whose host copy stays can come back from there."""
+        if cause != EvictCause.DEMOTED:
+            return
+        self.demoted_tokens += tokens
+        self._departures.pop(node, None)
+        self._departures[node] = Departure(t_ns, tokens, seq)
+        if len(self._departures) > MAX_NODES:
+            del self._departures[next(iter(self._departures))]
+            self.forgotten_nodes += 1
+
+    def loaded(self, load: Operation, runs: Iterable[Run]) -> SlotsRead:
+        """A load was queued that reads these host slots; from now on the device has the blocks again."""
+        runs = list(runs)
+        pieces = [piece for first, count in runs for piece in self._copies.within(first, first + count)]
+        read = self._describe(load, sum(count for _, count in runs), pieces)
+        fresh: dict[Operation, Copy] = {}
+        for start, end, copy in pieces:
+            backup = copy.backup
+            if backup not in fresh:
+                fresh[backup] = Copy(backup, load.t_ns, self.demoted_tokens, returned=True)
+            self._copies.assign(start, end, fresh[backup])
+        return read
+
+    def reset(self) -> None:
+        """The cache was flushed: nothing that was known holds any more."""
+        self._copies.clear()
+        self._departures.clear()
+
+    def _describe(self, load: Operation, slots: int, pieces: list[Piece]) -> SlotsRead:
+        tokens: dict[Copy, int] = {}
+        for start, end, copy in pieces:
+            tokens[copy] = tokens.get(copy, 0) + end - start
+        by_backup: dict[Operation, int] = {}
+        departures: dict[int, Departure] = {}
+        left = unfinished = 0
+        whole, returned = bool(tokens), False
+        # the latest first: what left since then can't also account for those that were there before
+        for copy, count in sorted(tokens.items(), key=lambda item: -item[0].demoted_before):
+            backup = copy.backup
+            by_backup[backup] = by_backup.get(backup, 0) + count
+            unfinished += 0 if backup.finished else count
+            accounted = min(count, self.demoted_tokens - copy.demoted_before - left)
+            left += accounted
+            departure = self._departed(backup.node, copy.since_ns)
+            gone = departure is not None and departure.tokens >= count
+            if departure is not None:
+                departures[backup.node] = departure
+            whole = whole and gone
+            returned = returned or (copy.returned and not gone and accounted < count)
+        itself = self._departed(load.node, min(copy.since_ns for copy in tokens)) if tokens else None
+        if itself is not None:
+            departures[load.node] = itself
+        return SlotsRead(
+            slots=slots,
+            shares=tuple(Share(backup, count) for backup, count in by_backup.items()),
+            unfinished_tokens=unfinished,
+            left_tokens=left,
+            node_left=whole or itself is not None,
+            returned=returned,
+            departures=tuple(departures.items()),
+        )
+
+    def _departed(self, node: int, since_ns: int) -> Departure | None:
+        departure = self._departures.get(node)
+        return departure if departure is not None and departure.t_ns >= since_ns else None
+
+    def _release(self, backup: Operation, slots: int, now_ns: int) -> None:
+        backup.live_slots -= slots
+        if backup.live_slots == 0:
+            self._overwritten(backup, now_ns)
