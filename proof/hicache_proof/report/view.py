@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -43,6 +44,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ttft: str
     served_by: str
     verdict: str
+    shares: tuple[Share, ...]
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a prompt's tokens, over all requests of a series."""
+
+    tier: Literal["l1", "l2", "computed"]
+    percent: float
+    title: str
 
 
 def rows(run: LabRun) -> tuple[Row, ...]:
@@ -155,13 +165,42 @@ def _row(run: LabRun, name: str, meaning: str, requests: Sequence[Measured]) -> 
         host=_range(account(request).host_tokens for request in requests),
         computed=_range(computed(request) for request in requests),
         ttft=milliseconds(run.ttft[name].median) if name in run.ttft else DASH,
-        served_by=_each(TIERS[request.judgement.served_by] for request in requests),
+        served_by=_each(served_by(request) for request in requests),
         verdict=_each(verdict(request) for request in requests),
+        shares=_shares(requests),
     )
+
+
+def _shares(requests: Sequence[Measured]) -> tuple[Share, ...]:
+    """Empty if a number is missing: a bar must not look whole when it is not."""
+    prompt = sum(request.reply.prompt_tokens or 0 for request in requests)
+    parts: list[tuple[Literal["l1", "l2", "computed"], str, list[int | None]]] = [
+        ("l1", "L1", [account(request).device_tokens for request in requests]),
+        ("l2", "L2", [account(request).host_tokens for request in requests]),
+        ("computed", "computed", [computed(request) for request in requests]),
+    ]
+    if not prompt or any(None in values for _, _, values in parts):
+        return ()
+    return tuple(
+        Share(
+            tier=tier,
+            percent=round(100 * (total := sum(v or 0 for v in values)) / prompt, 2),
+            title=f"{name} {total:,}",
+        )
+        for tier, name, values in parts
+    )
+
+
+def served_by(request: Measured) -> str:
+    """The tier; a reply that says "nothing cached" needs no split by tier to say that all was computed."""
+    tier = request.judgement.served_by
+    return TIERS["none" if tier == "unknown" and request.reply.cached_tokens == 0 else tier]
 
 
 def verdict(request: Measured) -> str:
     """The verdict in words, with the content where somebody looked at it."""
+    if request.judgement.verdict == "not_observed" and request.recorder_says:
+        return "not watched"
     said = VERDICTS[request.judgement.verdict]
     return said if request.judgement.content == "not_checked" else f"{said}, {CONTENT[request.judgement.content]}"
 

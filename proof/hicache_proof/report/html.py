@@ -1,0 +1,164 @@
+"""The run as one HTML page that needs nothing else: no script, no outside file, light and dark, printable."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from hicache_proof.lab.run import LabRun, Measured
+from hicache_proof.report import pictures, timeline, view, words
+from hicache_proof.stats import P95_NEEDS
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("hicache_proof.report"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+)
+
+
+class Fact(NamedTuple):
+    name: str
+    value: str
+    note: str
+
+
+class Line(NamedTuple):
+    """One witness: its stance in each repetition of C, and its words in the one that decided."""
+
+    name: str
+    meaning: str
+    stances: tuple[str, ...]
+    says: str
+
+
+def render(run: LabRun) -> str:
+    deciding = run.deciding
+    return _TEMPLATES.get_template("report.html").render(
+        run=run,
+        style=Markup(_source("report.css")),
+        tone=_tone(run),
+        effect=view.effect(run),
+        facts=_facts(run),
+        rows=view.rows(run),
+        reads=run.of("C"),
+        deciding=deciding,
+        reasons=deciding.judgement.reasons,
+        matrix=_matrix(run),
+        stance_words=view.STANCES,
+        evidence=msgspec.json.format(msgspec.json.encode(deciding.evidence), indent=2).decode(),
+        timeline=_picture("timeline.svg", pictures.draw_timeline(deciding)),
+        one_clock=timeline.one_clock(deciding),
+        ttft=_picture("ttft.svg", pictures.draw_ttft(run)),
+        repetitions=f"{run.plan.repetitions} repetitions",
+        no_p95=all(summary.count < P95_NEEDS for summary in run.ttft.values()),
+        memory=[_memory(line) for line in run.memory],
+        limits=view.limits(run),
+        requests=[_request(request) for request in _all(run)],
+        setup=_setup(run),
+        terms=words.TERMS,
+    )
+
+
+def _source(name: str) -> str:
+    loader = _TEMPLATES.loader
+    assert loader is not None
+    return loader.get_source(_TEMPLATES, name)[0]
+
+
+def _picture(template: str, picture: Any) -> Markup | None:
+    return None if picture is None else Markup(_TEMPLATES.get_template(template).render(picture=picture))
+
+
+def _tone(run: LabRun) -> str:
+    if run.outcome.exit_code == 0:
+        return "good"
+    bad = run.outcome.content == "damaged" or run.outcome.verdict == "contradicted"
+    return "bad" if bad else "warn"
+
+
+def _facts(run: LabRun) -> list[Fact]:
+    deciding = run.deciding
+    read, prompt = view.account(deciding).host_tokens, deciding.reply.prompt_tokens
+    transfers = deciding.evidence.transfers
+    moved = [transfer.bytes for transfer in transfers or () if transfer.bytes is not None]
+    baseline = run.effect.baseline
+    return [
+        Fact("read from L2", view.number(read), f"of {view.number(prompt)} prompt tokens of C {deciding.repetition}"),
+        Fact(
+            "moved to L1",
+            view.amount(sum(moved), "bytes") if moved else view.DASH,
+            "by its transfers" if transfers else "no transfer was seen",
+        ),
+        Fact("TTFT of the L2 read", _median(run, "C"), f"median of {len(run.of('C'))}"),
+        Fact("TTFT of the control", _median(run, "control"), baseline),
+        Fact("TTFT of an L1 hit", _median(run, "B"), "series B"),
+    ]
+
+
+def _median(run: LabRun, series: str) -> str:
+    return view.milliseconds(run.ttft[series].median) if series in run.ttft else view.DASH
+
+
+def _matrix(run: LabRun) -> list[Line]:
+    reads = run.of("C")
+    said = {witness.name: witness.says for witness in run.deciding.judgement.witnesses}
+    stances = [{witness.name: witness.stance for witness in read.judgement.witnesses} for read in reads]
+    return [
+        Line(name, words.WITNESSES.get(name, ""), tuple(read[name] for read in stances), says)
+        for name, says in said.items()
+    ]
+
+
+def _memory(line: Any) -> dict[str, str]:
+    return {
+        "name": line.name,
+        "before": view.amount(line.before, line.unit),
+        "after": view.amount(line.after, line.unit),
+        "unit": line.unit if line.unit == "tokens" else "",
+        "source": line.source,
+    }
+
+
+def _all(run: LabRun) -> list[Measured]:
+    control = run.control.requests if run.control and run.control.kind == "hicache_off" else ()
+    return [*run.requests, *control]
+
+
+def _request(request: Measured) -> dict[str, str]:
+    account = view.account(request)
+    return {
+        "series": f"{request.series} {request.repetition}",
+        "id": request.reply.request_id,
+        "prompt": view.number(request.reply.prompt_tokens),
+        "device": view.number(account.device_tokens),
+        "host": view.number(account.host_tokens),
+        "computed": view.number(view.computed(request)),
+        "ttft": view.milliseconds(request.reply.ttft_seconds),
+        "load_back": view.number(request.window.load_back_tokens),
+        "split": request.reply.split,
+        "exclusive": "yes" if request.exclusive else "no",
+        "served_by": view.served_by(request),
+        "verdict": view.verdict(request),
+    }
+
+
+def _setup(run: LabRun) -> list[tuple[str, str]]:
+    engine = run.engine
+    pairs: list[tuple[str, object]] = [
+        *run.versions.items(),
+        ("weight version", engine.weight_version),
+        ("write policy", engine.write_policy),
+        ("I/O backend, layout", f"{engine.io_backend or view.DASH}, {engine.mem_layout or view.DASH}"),
+        ("page size", f"{engine.page_size} tokens"),
+        ("chunked prefill", engine.chunked_prefill_tokens),
+        ("ranks", f"tensor {engine.tp_size}, pipeline {engine.pp_size}, data {engine.dp_size}"),
+        ("L3", engine.storage_backend or "none attached"),
+        ("control", words.CONTROLS[run.control.kind] if run.control else "none"),
+        ("sidecar", run.sidecar_missing or run.sidecar),
+        ("salt of the prompts", run.salt),
+    ]
+    return [(name, view.DASH if value is None else str(value)) for name, value in pairs]

@@ -1,0 +1,131 @@
+"""When what happened to one request, ready to be drawn: from the recorder's times and the client's. Pure.
+
+All times are CLOCK_MONOTONIC. The client's are on the same clock only where lab and engine share a machine, which is
+taken as given if they enclose the engine's, and otherwise the client's are left out.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hicache_proof.evidence import Transfer
+from hicache_proof.lab.run import Measured
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: an instant, or a span if it has an end. Times in nanoseconds since the timeline's start."""
+
+    what: str
+    detail: str
+    who: str
+    start_ns: int
+    end_ns: int | None = None
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    before: tuple[Event, ...]
+    """What had to have happened to the blocks before the request came (negative times)."""
+    during: tuple[Event, ...]
+    span_ns: int
+
+
+def of(request: Measured) -> Timeline | None:
+    """None if the recorder saw nothing of the request: there is no engine's time to draw."""
+    start = _start(request)
+    if start is None:
+        return None
+    during = tuple(sorted(_during(request, start), key=lambda event: event.start_ns))
+    last = max((event.end_ns or event.start_ns for event in during), default=0)
+    return Timeline(before=_before(request, start), during=during, span_ns=max(last, 1))
+
+
+def one_clock(request: Measured) -> bool:
+    """The client's times enclose the engine's, so both come from one machine's clock."""
+    engine = [time for time in (_first_seen(request), request.evidence.first_token_ns) if time is not None]
+    return bool(engine) and request.reply.sent_ns <= min(engine) and max(engine) <= request.reply.done_ns
+
+
+def _first_seen(request: Measured) -> int | None:
+    seen = request.evidence
+    if seen.lookup is not None:
+        return seen.lookup.at_ns
+    return seen.admitted_ns
+
+
+def _start(request: Measured) -> int | None:
+    return request.reply.sent_ns if one_clock(request) else _first_seen(request)
+
+
+def _before(request: Measured, start: int) -> tuple[Event, ...]:
+    residency = request.evidence.residency
+    if residency is None:
+        return ()
+    events = []
+    if residency.backed_up_at_ns is not None:
+        events.append(
+            Event(
+                what="backed up to L2",
+                detail=f"{residency.backed_up_tokens:,} tokens, copy finished",
+                who="recorder",
+                start_ns=residency.backed_up_at_ns - start,
+            )
+        )
+    if residency.left_device_at_ns is not None:
+        left = residency.left_device_tokens
+        events.append(
+            Event(
+                what="evicted from L1",
+                detail="host copy kept" if left is None else f"{left:,} tokens, host copy kept",
+                who="recorder",
+                start_ns=residency.left_device_at_ns - start,
+            )
+        )
+    return tuple(sorted(events, key=lambda event: event.start_ns))
+
+
+def _during(request: Measured, start: int) -> list[Event]:
+    seen, events = request.evidence, []
+    if seen.lookup is not None:
+        promised = f"promises {seen.lookup.device_tokens:,} tokens in L1, {seen.lookup.host_tokens:,} in L2"
+        events.append(Event(what="lookup", detail=promised, who="scheduler", start_ns=seen.lookup.at_ns - start))
+    if seen.load_back is not None:
+        loaded = (
+            f"{seen.load_back.loaded_tokens:,} of {seen.load_back.promised_tokens:,} tokens, {seen.load_back.outcome}"
+        )
+        at = seen.load_back.at_ns - start
+        events.append(Event(what="load-back asked", detail=loaded, who="scheduler", start_ns=at))
+    events.extend(_transfer(transfer, start) for transfer in seen.transfers or ())
+    if seen.admitted_ns is not None:
+        computed = "" if seen.computed_tokens is None else f"{seen.computed_tokens:,} tokens left to compute"
+        events.append(Event(what="admitted", detail=computed, who="scheduler", start_ns=seen.admitted_ns - start))
+    if seen.first_token_ns is not None:
+        at = seen.first_token_ns - start
+        events.append(Event(what="first token", detail="prefill finished", who="scheduler", start_ns=at))
+    if one_clock(request):
+        events.append(
+            Event(
+                what="time to first token",
+                detail="sent until the first token arrived",
+                who="client",
+                start_ns=0,
+                end_ns=request.reply.first_token_ns - start,
+            )
+        )
+    return events
+
+
+def _transfer(transfer: Transfer, start: int) -> Event:
+    parts = [f"{transfer.tokens:,} tokens"]
+    if transfer.bytes is not None:
+        parts.append(f"{transfer.bytes:,} bytes")
+        if transfer.device_seconds:
+            parts.append(f"{transfer.bytes / transfer.device_seconds / 1e9:.2f} GB/s on the device clock")
+    if transfer.requests > 1:
+        parts.append(f"shared by {transfer.requests} requests")
+    return Event(
+        what="transfer L2 to L1",
+        detail=", ".join(parts),
+        who="device",
+        start_ns=transfer.submitted_ns - start,
+        end_ns=None if transfer.finished_ns is None else transfer.finished_ns - start,
+    )

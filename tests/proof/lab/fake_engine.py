@@ -1,0 +1,323 @@
+"""An engine with two tiers of pages, as far as a client can tell it from SGLang, and its sidecar."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hicache_proof import evidence as seen
+from hicache_proof.verdict import judge
+
+BYTES_PER_TOKEN = 512
+THRESHOLD = 10
+
+
+@dataclass
+class FakeEngine:
+    """Attributes before the first request are its launch flags, and its faults."""
+
+    device: int = 1024
+    host: int = 4096
+    page: int = 1
+    chunk: int = 512
+    hicache: bool = True
+    policy: str = "write_through"
+    context: int = 994
+    dp: int = 1
+    storage: str | None = None
+    metrics: bool = True
+    tokenizer: bool = True
+    split: str = "given"
+    """``cached_tokens_details`` in replies: given, null or absent."""
+    backs_up: bool = True
+    loads_back_in_b: bool = False
+    damages: bool = False
+    serves_others: int = 0
+    others_each_request: int = 0
+    seconds_per_token: float = 20e-6
+    l1: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
+    l2: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
+    counts: dict[str, int] = field(default_factory=dict)
+    log: dict[str, seen.Evidence] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    flushes: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def generate(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        ids, rid = body["input_ids"], body["rid"]
+        sent = time.monotonic_ns()
+        with self.lock:
+            self.asked.append(rid)
+            device, host = self._match(ids)
+            if self.loads_back_in_b and rid.endswith("-B"):
+                device, host = 0, device
+            self._store(ids, host)
+            self._count(len(ids), device, host)
+        time.sleep(self.seconds_per_token * (len(ids) - device - host))
+        self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns())
+        meta = {"prompt_tokens": len(ids), "cached_tokens": device + host}
+        if self.split != "absent":
+            details = {"device": device, "host": host} if device + host and self.split == "given" else None
+            meta["cached_tokens_details"] = details
+        damaged = self.damages and host > 0
+        outputs = [(-0.5 - (1.3 if damaged else 0.0), (sum(ids) + i) % 97, None) for i in range(self._tokens(body))]
+        for count in range(1, len(outputs) + 1):
+            yield {
+                "output_ids": [token for _, token, _ in outputs[:count]],
+                "meta_info": meta | {"output_token_logprobs": outputs[:count]},
+            }
+
+    @staticmethod
+    def _tokens(body: dict[str, Any]) -> int:
+        return int(body["sampling_params"]["max_new_tokens"])
+
+    def _match(self, ids: list[int]) -> tuple[int, int]:
+        pages = self._pages(ids[:-1])
+        device = 0
+        while device < len(pages) and pages[device] in self.l1:
+            device += 1
+        host = device
+        while host < len(pages) and pages[host] in self.l2:
+            host += 1
+        loaded = (host - device) * self.page
+        return device * self.page, loaded if loaded >= THRESHOLD else 0
+
+    def _pages(self, ids: list[int]) -> list[tuple[int, ...]]:
+        whole = len(ids) // self.page * self.page
+        return [(hash(tuple(ids[:end])),) for end in range(self.page, whole + 1, self.page)]
+
+    def _store(self, ids: list[int], loaded: int) -> None:
+        for page in reversed(self._pages(ids)):  # the deepest is the oldest, so that it leaves first
+            self.l1.pop(page, None)
+            self.l1[page] = None
+            if self.hicache and self.backs_up and page not in self.l2:
+                self.l2[page] = None
+                self.counts["backup"] = self.counts.get("backup", 0) + self.page
+        while len(self.l1) * self.page > self.device:
+            self.l1.popitem(last=False)
+            self.counts["evicted"] = self.counts.get("evicted", 0) + self.page
+        while len(self.l2) * self.page > self.host:
+            self.l2.popitem(last=False)
+        if loaded:
+            self.counts["load_back"] = self.counts.get("load_back", 0) + loaded
+
+    def _count(self, prompt: int, device: int, host: int) -> None:
+        added = {"requests": 1 + bool(self.others_each_request), "prompt": prompt + self.others_each_request}
+        for name, value in (added | {"device": device, "host": host}).items():
+            if value:
+                self.counts[name] = self.counts.get(name, 0) + value
+
+    def metrics_text(self) -> str:
+        ranks = 'engine_type="unified",model_name="fake",pp_rank="0",tp_rank="0"'
+        tree = 'cache_type="UnifiedRadixCache",dp_rank="0",pp_rank="0",tp_rank="0"'
+        front = 'engine_type="unified",is_streaming="true",model_name="fake"'
+        gauges = {
+            "num_running_reqs": self.serves_others,
+            "num_queue_reqs": 0,
+            "max_total_num_tokens": self.device,
+            "kv_used_tokens": 0,
+            "kv_evictable_tokens": len(self.l1) * self.page,
+        }
+        if self.hicache:
+            gauges |= {"hicache_host_total_tokens": self.host, "hicache_host_used_tokens": len(self.l2) * self.page}
+        lines = [f"sglang:{name}{{{ranks}}} {value}" for name, value in gauges.items()]
+        for name, metric, labels in (
+            ("requests", "num_requests_total", front),
+            ("prompt", "prompt_tokens_total", front),
+            ("device", "cached_tokens_total", front + ',cache_source="device"'),
+            ("host", "cached_tokens_total", front + ',cache_source="host"'),
+            ("backup", "hicache_backup_tokens_total", tree + ',pool="kv"'),
+            ("load_back", "load_back_tokens_total", tree + ',pool="kv"'),
+            ("evicted", "evicted_tokens_total", tree),
+        ):
+            if name in self.counts:
+                lines.append(f"sglang:{metric}{{{labels}}} {self.counts[name]}")
+        if "load_back" in self.counts:
+            lines.append(f"sglang:load_back_bytes_total{{{tree}}} {self.counts['load_back'] * BYTES_PER_TOKEN}")
+        return "\n".join(lines) + "\n"
+
+    def server_info(self) -> dict[str, Any]:
+        return {
+            "version": "0.5.23",
+            "model_path": "/models/fake",
+            "served_model_name": "fake",
+            "weight_version": "default",
+            "launch_command": "--model-path /models/fake --api-key s3cret --enable-metrics",
+            "api_key": "s3cret",
+            "page_size": self.page,
+            "chunked_prefill_size": self.chunk,
+            "max_req_input_len": self.context,
+            "max_total_num_tokens": self.device,
+            "enable_hierarchical_cache": self.hicache,
+            "hicache_write_policy": self.policy,
+            "hicache_io_backend": "direct",
+            "hicache_mem_layout": "layer_first",
+            "hicache_storage_backend": self.storage,
+            "radix_eviction_policy": "lru",
+            "tp_size": 1,
+            "pp_size": 1,
+            "dp_size": self.dp,
+            "tokenizer_worker_num": 1,
+        }
+
+    def flush(self) -> None:
+        self.flushes += 1
+        self.l1.clear()
+        self.l2.clear()
+
+    def _evidence(self, rid: str, prompt: int, device: int, host: int, sent: int, first: int) -> seen.Evidence:
+        at = [sent + (first - sent) * part // 10 for part in range(10)]
+        read = host > 0
+        return seen.Evidence(
+            request_id=rid,
+            engine="127.0.0.1:30000",
+            rank="tp0",
+            recorder=seen.Recorder(watching=True, lost_records=0, lookups=1),
+            lookup=seen.Lookup(prompt_tokens=prompt, device_tokens=device, host_tokens=host, node_id=7, at_ns=at[2]),
+            load_back=seen.LoadBack(
+                promised_tokens=host, loaded_tokens=host, outcome="loaded", node_id=7, threshold=10, at_ns=at[3]
+            )
+            if read
+            else None,
+            residency=seen.Residency(
+                backed_up_tokens=host,
+                unfinished_backup_tokens=0,
+                left_device_tokens=host,
+                node_seen_leaving=True,
+                returned_since=False,
+                backed_up_at_ns=sent - 4_000_000_000,
+                left_device_at_ns=sent - 700_000_000,
+            )
+            if read
+            else None,
+            provenance=seen.Provenance(
+                slots_read=host,
+                slots_known=host,
+                writers=(
+                    seen.Writer(request_id="lab-a", operation_id=3, tokens=host, written_at_ns=sent - 4_000_000_000),
+                ),
+            )
+            if read
+            else None,
+            transfers=(
+                seen.Transfer(
+                    transfer_id=1,
+                    tokens=host,
+                    request_tokens=host,
+                    bytes=host * BYTES_PER_TOKEN,
+                    submitted_ns=at[4],
+                    finished_ns=at[6],
+                    finished=True,
+                    device_seconds=(at[6] - at[4]) / 1.2e9,
+                ),
+            )
+            if read
+            else (),
+            attribution=seen.Attribution(device_tokens=device, host_tokens=host, storage_tokens=0, source="scheduler"),
+            content=seen.Content(checked=host, mismatched=3 if self.damages else 0, unseen=0, mode="full", layers=2)
+            if read
+            else None,
+            admitted_ns=at[3],
+            first_token_ns=first - 1000,
+            prompt_tokens=prompt,
+            computed_tokens=prompt - device - host,
+            page_size=self.page,
+        )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    engine: FakeEngine
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        if path == "/server_info":
+            self._json(self.engine.server_info())
+        elif path == "/metrics" and self.engine.metrics:
+            self._answer(200, self.engine.metrics_text().encode())
+        else:
+            self._answer(404, b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.path == "/tokenize" and self.engine.tokenizer:
+            self._json({"tokens": [ord(letter) for letter in json.loads(body)["prompt"]]})
+        elif self.path == "/flush_cache":
+            self.engine.flush()
+            self._answer(200, b"Cache flushed.")
+        elif self.path == "/generate":
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            for event in self.engine.generate(json.loads(body)):
+                self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+            self.wfile.write(b"data: [DONE]\n\n")
+        else:
+            self._answer(404, b"")
+
+    def _json(self, document: Any) -> None:
+        self._answer(200, json.dumps(document).encode())
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class _Sidecar(_Handler):
+    memory = (1 << 30, 2 << 30)
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        if path == "/-/healthy":
+            self._answer(200, b"ok")
+        elif path == "/metrics":
+            text = f'# TYPE hicache_gpu_memory_used_bytes gauge\nhicache_gpu_memory_used_bytes{{gpu="0"}} {3 << 30}\n'
+            self._answer(200, text.encode())
+        elif path.startswith("/proofs/"):
+            self._proof(path.removeprefix("/proofs/"))
+        else:
+            self._answer(404, b"")
+
+    def _proof(self, rid: str) -> None:
+        found = self.engine.log.get(rid)
+        if found is None:
+            self._answer(404, b'{"error": "not recorded"}')
+            return
+        events = [
+            {"at_ns": found.lookup.at_ns, "kind": "lookup"},
+            {"at_ns": found.first_token_ns, "kind": "first_token"},
+        ]
+        proof = {"evidence": found, "judgement": judge(found), "events": events}
+        self._answer(200, msgspec.json.encode(proof))
+
+
+@contextmanager
+def serving(engine: FakeEngine, handler: type[_Handler] = _Handler) -> Iterator[str]:
+    """The address of a server for ``engine`` until the block ends."""
+    bound = type("Bound", (handler,), {"engine": engine})
+    with ThreadingHTTPServer(("127.0.0.1", 0), bound) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def sidecar_of(engine: FakeEngine) -> Any:
+    return serving(engine, _Sidecar)
