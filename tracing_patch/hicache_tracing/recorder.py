@@ -1,16 +1,20 @@
-"""The ring writer: one writer a process, on the scheduler's thread. No lock, no thread, no socket.
+"""The ring writer: one writer a process, on the scheduler's thread. No thread, no socket, and it never waits.
 
-Seams write from the scheduler's thread only; what the engine's storage threads do is recorded when the scheduler
-collects their results. So a position is reserved and filled without anyone in between.
+Seams write from the scheduler's thread; what the engine's storage threads do is recorded when the scheduler collects
+their results. Should anyone else come in between (another thread, a signal handler in the middle of a write), that
+record is dropped and counted: two records in one place would be a loss that nobody sees.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import mmap
 import os
 import stat
 from contextlib import suppress
+from threading import Lock
 from time import monotonic_ns, time_ns
 from zlib import crc32
 
@@ -18,6 +22,7 @@ from hicache_tracing import records
 from hicache_tracing.records import HEADER_SIZE, SLOT_SIZE, Kind
 
 KEEP_DEAD = 8  # rings of dead processes kept as evidence; older ones are removed when a new ring opens
+SHARE = 8  # a ring takes at most an eighth of the room that is left: the engine needs its shared memory more
 
 
 class RecorderError(Exception):
@@ -36,54 +41,64 @@ class Recorder:
         _own_folder(folder)
         _remove_old(folder)
         self.pid = os.getpid()
-        created = time_ns()
+        created, started = time_ns(), monotonic_ns()  # one moment on two clocks: nothing may come in between
         self.path = os.path.join(folder, f"{self.pid}-{created}.ring")
         self.capacity = capacity
         size = HEADER_SIZE + capacity * SLOT_SIZE
         self._map = _create(self.path, size)
         self._map[: records.HEADER.size] = records.HEADER.pack(
-            records.MAGIC, records.LAYOUT_VERSION, HEADER_SIZE, SLOT_SIZE, capacity, self.pid, monotonic_ns(), created
+            records.MAGIC, records.LAYOUT_VERSION, HEADER_SIZE, SLOT_SIZE, capacity, self.pid, started, created
         )
         self._end = size
         self._next = 0  # slots handed out so far
         self._head = memoryview(self._map)[records.HEAD_OFFSET : records.HEAD_OFFSET + 8].cast("Q")
         self._dropped = memoryview(self._map)[records.DROPPED_OFFSET : records.DROPPED_OFFSET + 8].cast("Q")
+        self._turn = Lock()
         self._texts: dict[bytes, None] = {}
 
     def write(self, kind: int, rid: bytes, *numbers: int, extra: bytes = b"") -> None:
-        """Append one record. ``rid`` as made by ``key``; too long an ``extra`` is dropped and counted."""
-        position = self._next
+        """Append one record. ``rid`` as made by ``key``.
+
+        Raises what packing raises (too long an ``extra``, a number that is none); such a record is counted as dropped.
+        """
+        if not self._turn.acquire(False):
+            self._dropped[0] += 1
+            return
         try:
+            position = self._next
             data = records.pack(position + 1, kind, monotonic_ns(), rid, numbers, extra)
+            self._place(data, position)
+            self._head[0] = self._next = position + len(data) // SLOT_SIZE
         except Exception:
             self._dropped[0] += 1
             raise
-        size = len(data)
-        self._next = position + size // SLOT_SIZE
+        finally:
+            self._turn.release()
+
+    def _place(self, data: bytes, position: int) -> None:
         start = HEADER_SIZE + (position % self.capacity) * SLOT_SIZE
-        stop = start + size
+        stop = start + len(data)
         if stop <= self._end:
             self._map[start:stop] = data
         else:
             fits = self._end - start
             self._map[start : self._end] = data[:fits]
-            self._map[HEADER_SIZE : HEADER_SIZE + size - fits] = data[fits:]
-        self._head[0] = self._next
+            self._map[HEADER_SIZE : HEADER_SIZE + len(data) - fits] = data[fits:]
 
     def key(self, rid: str) -> bytes:
-        """The request id as a record carries it; the text of a long one is written the first time it is seen."""
+        """The request id as a record carries it; the text of a long one is written when it is first seen."""
         key = records.encode_rid(rid)
         if records.is_long(key) and key not in self._texts:
             if len(self._texts) >= 1024:
                 self._texts.clear()
             self._texts[key] = None
-            text = rid.encode("utf-8", "replace")[: records.MAX_EXTRA]
-            self.write(Kind.TEXT, key, len(text), extra=text)
+            text = rid.encode("utf-8", "replace")
+            self.write(Kind.TEXT, key, len(text), extra=text[: records.MAX_TEXT])
         return key
 
     def identify(self, identity: dict[str, object]) -> None:
         """Put the process's identity into the header. Raises ValueError if it is too large."""
-        text = json.dumps(identity, separators=(",", ":")).encode()
+        text = json.dumps(identity, separators=(",", ":"), default=str).encode()
         head = records.IDENTITY_HEAD.pack(len(text), crc32(text))
         if len(head) + len(text) > records.IDENTITY_ROOM:
             raise ValueError(f"identity of {len(text)} bytes")
@@ -91,6 +106,9 @@ class Recorder:
         self._map[offset : offset + len(head) + len(text)] = head + text
 
     def seam(self, index: int, state: int, fired: bool, faults: int) -> None:
+        """Put a seam's state into the header's table, at its place in the identity's list of seams."""
+        if index >= records.SEAMS_ROOM:
+            raise IndexError(f"seam {index} of {records.SEAMS_ROOM}")
         offset = records.SEAMS_OFFSET + index * records.SEAM.size
         self._map[offset : offset + records.SEAM.size] = records.SEAM.pack(state, fired, 0, faults, 0)
 
@@ -104,31 +122,36 @@ def _own_folder(folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         info = os.lstat(folder)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+            raise RecorderError(f"{folder} is not a folder of this user; set HICACHE_WITNESS_DIR to one")
+        if info.st_mode & 0o077:
+            os.chmod(folder, 0o700)
     except OSError as error:
         raise RecorderError(f"{folder}: {error.strerror}; set HICACHE_WITNESS_DIR to a folder of yours") from error
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise RecorderError(f"{folder} is not a folder of this user; set HICACHE_WITNESS_DIR to one")
-    if info.st_mode & 0o077:
-        os.chmod(folder, 0o700)
 
 
 def _create(path: str, size: int) -> mmap.mmap:
+    """The new file, mapped. Its lock tells everyone that its writer lives; it goes when the process does."""
+    folder = os.path.dirname(path)
     try:
+        room = os.statvfs(folder)
+        if size > room.f_bavail * room.f_frsize // SHARE:
+            raise OSError(errno.ENOSPC, f"more than an eighth of the {room.f_bavail * room.f_frsize >> 20} MiB left")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise RecorderError(f"{path}: {error.strerror}") from error
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-        return mmap.mmap(descriptor, size)
-    except OSError as error:
-        with suppress(OSError):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.posix_fallocate(descriptor, 0, size)
+            return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
+        except OSError:
             os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)  # the map keeps one of its own
+    except OSError as error:
         raise RecorderError(
-            f"no room for a ring of {size >> 20} MiB in {os.path.dirname(path)} ({error.strerror}); "
+            f"no room for a ring of {size / (1 << 20):.1f} MiB in {folder} ({error.strerror}); "
             "set HICACHE_WITNESS_SLOTS lower or HICACHE_WITNESS_DIR elsewhere"
         ) from error
-    finally:
-        os.close(descriptor)
 
 
 def _remove_old(folder: str) -> None:
@@ -137,18 +160,25 @@ def _remove_old(folder: str) -> None:
     with suppress(OSError):
         for name in os.listdir(folder):
             pid, _, created = name.removesuffix(".ring").partition("-")
-            if name.endswith(".ring") and pid.isdecimal() and created.isdecimal() and not _alive(int(pid)):
-                dead.append((int(created), name))
-    for _, name in sorted(dead)[:-KEEP_DEAD]:
+            if name.endswith(".ring") and pid.isdecimal() and created.isdecimal():
+                path = os.path.join(folder, name)
+                if not _written(path):
+                    dead.append((int(created), path))
+    for _, path in sorted(dead)[:-KEEP_DEAD]:
         with suppress(OSError):
-            os.unlink(os.path.join(folder, name))
+            os.unlink(path)
 
 
-def _alive(pid: int) -> bool:
+def _written(path: str) -> bool:
+    """Whether a living process writes this ring: it holds the lock. (Its pid says nothing in another pid namespace.)"""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return True  # not to be judged: let it be
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -21,6 +21,7 @@ Standard library only: this module is imported inside the engine.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
@@ -58,6 +59,7 @@ assert PREFIX.size + BODY.size == SLOT_SIZE
 NUMBERS = 8
 RID_SIZE = 40
 MAX_EXTRA = 254 * SLOT_SIZE
+MAX_TEXT = 1024  # bytes kept of a long request id: a client chooses it, and must not push others' records out
 
 RUN = struct.Struct("<II")  # first slot, count: a run of consecutive host slots
 MAX_RUNS = 2048
@@ -151,7 +153,8 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
     Kind.CONTENT: ("transfer_id", "checked", "mismatched", "unseen", "mode", "layers", "cost_ns"),
     Kind.FIRST_TOKEN: ("prompt_tokens", "received_ns", "prefill_start_ns", "batch_requests"),
     Kind.FINISH: ("prompt_tokens", "output_tokens", "aborted", "retractions"),
-    # rid = the short key of a long request id; extra = its UTF-8 text, kept once
+    # rid = the short key of a long request id; extra = its UTF-8 text, kept once and cut at MAX_TEXT;
+    # length is that of the whole
     Kind.TEXT: ("length",),
     Kind.SEAM_FAULT: ("seam", "state", "faults"),
     # SGLang's own trace context of the request: 128-bit trace id in two halves (signed), 64-bit span id
@@ -241,13 +244,18 @@ class Record(NamedTuple):
         return dict(zip(fields, self.numbers, strict=False))
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 LONG_MARK = 0xFF  # never a first byte of UTF-8: marks the short key of a long id
 
 
 def encode_rid(rid: str) -> bytes:
-    """The id as at most 40 bytes. A long id (or one with NUL) becomes a key: mark, 16-byte hash, its first bytes."""
+    """The id as at most 40 bytes: its UTF-8, or a key of it: mark, 16-byte hash, its first bytes.
+
+    A key stands for ids that are long, and for those whose decoded text could be taken for another's: with NUL, with
+    surrogates, with the ``~`` that ``decode_rid`` puts before a hash.
+    """
     raw = rid.encode("utf-8", "surrogatepass")
-    if len(raw) <= RID_SIZE and b"\0" not in raw:
+    if len(raw) <= RID_SIZE and b"\0" not in raw and raw[:1] != b"~" and not _SURROGATE.search(rid):
         return raw
     return b"\xff" + blake2b(raw, digest_size=16).digest() + raw[: RID_SIZE - 17].rstrip(b"\0")
 
