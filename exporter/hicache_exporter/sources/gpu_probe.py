@@ -108,11 +108,19 @@ class GpuProbe:
         age = (monotonic_ns() - last.taken_ns) / SECOND
         hung = self._hung_at_ns > last.taken_ns
         if last.state == "ok" and age <= self._limits.stale:
-            return GpuReading("ok", last.detail, age, last.driver_version, last.devices)
+            return GpuReading("ok", last.detail, age, last.driver_version, self._with_still_counters(last.devices))
         state: ProbeState = "hung" if hung else "stale" if last.state == "ok" else last.state
         reason = "hung" if hung else "no_report"
         absent = (GpuFacts(uuid=uuid, state="failed", unobservable={"device": reason}) for uuid in self.expected())
         return GpuReading(state, last.detail, age, last.driver_version, tuple(absent))
+
+    def _with_still_counters(self, devices: tuple[GpuFacts, ...]) -> tuple[GpuFacts, ...]:
+        """Even an idle link moves 0.3 MB/s: PCIe counters that stay at zero count nothing on that board."""
+        counting = self.pcie_totals()
+        for facts in devices:
+            if facts.state == "present" and facts.uuid not in counting:
+                facts.unobservable.setdefault("pcie_bytes", "never_moved")
+        return devices
 
     def expected(self) -> list[str]:
         """UUIDs of all GPUs seen since the sidecar started."""

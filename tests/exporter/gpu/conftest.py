@@ -55,3 +55,10 @@ def bench(tmp_path):
     made = Bench(tmp_path)
     yield made
     made.probe.stop()
+
+
+@pytest.fixture
+def nvml():
+    from fake_nvml import FakeNvml
+
+    return FakeNvml
