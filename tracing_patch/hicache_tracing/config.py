@@ -29,7 +29,7 @@ class Settings:
         env = os.environ
         capacity = DEFAULT_CAPACITY
         if text := env.get("HICACHE_WITNESS_SLOTS"):
-            if text.isdecimal() and 1024 <= int(text) <= 1 << 24:
+            if text.isdecimal() and len(text) < 10 and 1024 <= int(text) <= 1 << 24:
                 capacity = int(text)
             else:
                 logger.warning(

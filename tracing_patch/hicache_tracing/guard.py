@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from hicache_tracing.records import SeamState
@@ -42,11 +43,11 @@ class Seam:
         """Count a fault of ours; log the first; after FAULTS_ALLOWED switch the seam off until the process ends."""
         self.faults += 1
         if self.faults == 1:
-            logger.warning("hicache-witness: fault in seam %s (the engine is not affected): %r", self.name, error)
+            say("fault in seam %s (the engine is not affected): %r", self.name, error)
         if self.faults >= FAULTS_ALLOWED and self.on:
             self.on = False
             self.state = SeamState.TRIPPED
-            logger.warning("hicache-witness: seam %s switched itself off after %d faults", self.name, self.faults)
+            say("seam %s switched itself off after %d faults", self.name, self.faults)
         self._tell()
 
     def _tell(self) -> None:
@@ -54,6 +55,14 @@ class Seam:
             self.changed(self)
         except Exception:
             self.on = False  # not even our own book-keeping works: be silent
+
+
+def say(message: str, *values: object) -> None:
+    """One line in the engine's log. What its filters and handlers raise stays here; they get text, not exceptions of
+    ours, whose tracebacks would keep the engine's tensors alive.
+    """
+    with suppress(Exception):
+        logger.warning("hicache-witness: %s", message % values)
 
 
 def around(call: Callable[..., Any], seam: Seam, before: Before, after: After) -> Callable[..., Any]:

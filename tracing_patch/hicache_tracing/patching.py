@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
 
 class Patch:
     """``owner.name`` replaced by ``wrap(original)``."""
@@ -44,12 +46,15 @@ def apply_all(patches: Iterable[Patch]) -> list[Patch]:
 
 def defines(owner: Any, name: str) -> bool:
     """Whether the owner itself (not a base class) defines the attribute."""
-    return owner is not None and name in vars(owner)
+    return name in getattr(owner, "__dict__", ())
 
 
 def recognised(function: Any, parameters: tuple[str, ...]) -> bool:
-    """Whether it is a plain function that takes the parameters we rely on, in that order, and only then others."""
-    if not isinstance(function, FunctionType):
+    """Whether it is a plain function that takes the parameters we rely on, in that order, and only then others.
+
+    A generator or a coroutine function has done nothing yet when its call returns: not what we know.
+    """
+    if not isinstance(function, FunctionType) or function.__code__.co_flags & LATER:
         return False
     try:
         names = tuple(inspect.signature(function).parameters)

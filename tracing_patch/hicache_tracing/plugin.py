@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 from collections import defaultdict
@@ -12,14 +11,12 @@ from types import ModuleType
 
 from hicache_tracing import import_hook
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import Seam, around
+from hicache_tracing.guard import Seam, around, say
 from hicache_tracing.patching import Patch, apply_all, defines, recognised
 from hicache_tracing.records import SeamState
 from hicache_tracing.seams import ALL
 from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
-
-logger = logging.getLogger("hicache_witness")
 
 _session: Session | None = None
 _patches: list[Patch] = []
@@ -31,6 +28,9 @@ def start(settings: Settings | None = None) -> Session:
     if _session is not None:
         return _session
     session = _session = Session(settings or Settings.from_environment())
+    unknown = session.settings.seams_off - {target.seam for target in ALL}
+    if unknown:
+        say("HICACHE_WITNESS_SEAMS_OFF names what is no seam: %s", ", ".join(sorted(unknown)))
     by_module: dict[str, list[tuple[Target, Seam]]] = defaultdict(list)
     for target in ALL:
         if target.seam in session.settings.seams_off:
@@ -38,43 +38,63 @@ def start(settings: Settings | None = None) -> Session:
         by_module[target.module].append((target, session.new_seam(target.seam)))
     for module, seams in by_module.items():
         import_hook.after_import(module, partial(attach, session, seams))
-    os.register_at_fork(after_in_child=session.forget_after_fork)
+    os.register_at_fork(after_in_child=session.silence)
     atexit.register(session.close)
     return session
 
 
 def stop() -> bool:
-    """Put every function back that is still ours. False if somebody wrapped one of them after us."""
+    """Put every function back that is still ours. False if somebody wrapped one of them after us: that wrapper of ours
+    stays below theirs and passes everything through.
+    """
     global _session
     import_hook.forget()
     clean = [patch.revert() for patch in reversed(_patches)]
     _patches.clear()
     if _session is not None:
-        for seam in _session.seams:
-            seam.on = False  # a wrapper that could not be taken out passes everything through
+        _session.close()
+        _session.silence()
         _session = None
     return all(clean)
 
 
 def attach(session: Session, seams: list[tuple[Target, Seam]], module: ModuleType) -> None:
-    """Patch what is recognised in a module that has just been imported; leave the rest alone and say so."""
-    patches, attached = [], []
+    """Patch what is recognised in a module that has just been imported, all of it or, if that fails, nothing."""
+    try:
+        patches, attached = _recognise(session, seams, module)
+        _patches.extend(apply_all(patches))
+    except Exception:
+        for _, seam in seams:
+            seam.on = False
+            seam.set(SeamState.TRIPPED)
+        raise
+    for seam in attached:
+        seam.set(SeamState.ATTACHED)
+
+
+def _recognise(
+    session: Session, seams: list[tuple[Target, Seam]], module: ModuleType
+) -> tuple[list[Patch], list[Seam]]:
+    """The patches for what is as known and not yet patched. The rest is left alone, and its seams say so."""
+    patches: list[Patch] = []
+    attached = []
     for target, seam in seams:
         owner = getattr(module, target.owner, None) if target.owner else module
         if not defines(owner, target.name) or (target.unless and defines(owner, target.unless)):
             seam.set(SeamState.MISSING)
             continue
-        if not any(recognised(vars(owner)[target.name], form) for form in target.forms):
+        function = vars(owner)[target.name]
+        if any(patch.wrapper is function for patch in _patches):
+            continue
+        if not any(recognised(function, form) for form in target.forms):
             seam.set(SeamState.UNRECOGNISED)
-            logger.warning("hicache-witness: %s.%s is not as known: left alone", module.__name__, target.seam)
+            say("%s.%s is not as known: left alone", module.__name__, target.seam)
             continue
         before, after = target.hooks(session)
         patch = Patch(owner, target.name, partial(around, seam=seam, before=before, after=after))
         patches += [patch, *aliases(patch)] if owner is module else [patch]
         attached.append(seam)
-    _patches.extend(apply_all(patches))
-    for seam in attached:
-        seam.set(SeamState.ATTACHED)
+    return patches, attached
 
 
 def aliases(patch: Patch) -> list[Patch]:
@@ -82,6 +102,8 @@ def aliases(patch: Patch) -> list[Patch]:
     holders = [
         module
         for name, module in list(sys.modules.items())
-        if name.startswith("sglang.") and vars(module).get(patch.name) is patch.original and module is not patch.owner
+        if name.startswith("sglang.")
+        and module is not patch.owner
+        and getattr(module, "__dict__", {}).get(patch.name) is patch.original
     ]
     return [Patch(holder, patch.name, lambda _original: patch.wrapper) for holder in holders]

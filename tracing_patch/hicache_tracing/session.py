@@ -14,7 +14,7 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import Seam
+from hicache_tracing.guard import Seam, say
 from hicache_tracing.recorder import Recorder, RecorderError
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
@@ -79,10 +79,9 @@ class Session:
             return
         try:
             self.recorder = Recorder(self.settings.folder, self.settings.capacity)
-        except RecorderError as reason:
-            logger.warning("hicache-witness: not recording: %s", reason)
-            for seam in self.seams:
-                seam.on = False
+        except Exception as reason:
+            say("not recording: %s", reason if isinstance(reason, RecorderError) else repr(reason))
+            self.silence()
             return
         self.write = self.recorder.write
         for seam in self.seams:
@@ -100,17 +99,18 @@ class Session:
             try:
                 self.witness = make_witness(self.controller, self.settings.content)
                 content = self.settings.content
-            except UnwitnessableError as reason:
-                content = f"refused: {reason}"
-                logger.warning("hicache-witness: no content witness: %s", reason)
+            except Exception as reason:  # no memory for it, no compiler: the rest of the witnesses still count
+                content = f"refused: {reason if isinstance(reason, UnwitnessableError) else repr(reason)}"
+                content = content[:500]  # the header has little room
+                say("no content witness, %s", content)
         identity = dialects.identity(scheduler, self.tree, self.controller)
         identity["content_mode"] = content
         identity["seams"] = [seam.name for seam in self.seams]
         self.recorder.identify(identity)
         logger.info("hicache-witness: recording to %s", self.recorder.path)
 
-    def forget_after_fork(self) -> None:
-        """A forked child shares the parent's ring: it must not write there."""
+    def silence(self) -> None:
+        """Write no more, for good. Also in a forked child: the ring that it has inherited is its parent's."""
         self.recorder = None
         self.write = _nowhere
         for seam in self.seams:

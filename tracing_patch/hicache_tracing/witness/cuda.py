@@ -23,15 +23,17 @@ from hicache_tracing.records import ContentMode, Kind
 from hicache_tracing.witness.pools import WORD, UnwitnessableError, draw_keys, joined, row_bytes
 
 PENDING = 256  # comparisons under way at once; beyond that an operation is reported unseen
+STAGED = 1 << 20  # host slots in the pinned staging ring: 8 MiB
 
 
 class _Comparison:
-    __slots__ = ("cost", "done", "slot", "tokens", "transfer", "void")
+    __slots__ = ("copy", "cost", "done", "slots", "tokens", "transfer", "void")
 
-    def __init__(self, transfer: int, tokens: int, slot: int, done: Any, cost: int) -> None:
+    def __init__(self, transfer: int, tokens: int, copy: int, slots: Any, done: Any, cost: int) -> None:
         self.transfer = transfer
         self.tokens = tokens
-        self.slot = slot
+        self.copy = copy  # row of the pinned copies
+        self.slots = slots  # kept alive until the kernel has read them
         self.done = done
         self.cost = cost
         self.void = False
@@ -42,31 +44,40 @@ class CudaWitness:
         import torch
 
         try:
-            from hicache_tracing.witness import kernels
+            from hicache_tracing.witness.kernels import Kernels
         except ImportError as error:
             raise UnwitnessableError(f"no triton: {error}") from error
         self._torch = torch
-        self._kernels = kernels
-        self._buffers = buffers
         self._mode = mode
-        self._device = buffers[0].device
+        self._layers = len(buffers)
+        self._device = device = buffers[0].device
         widths = {row_bytes(buffer) // WORD for buffer in buffers}
         strides = {buffer.stride(0) * buffer.element_size() // WORD for buffer in buffers}
         if len(widths) != 1 or len(strides) != 1:
             raise UnwitnessableError("layers of different row sizes")
-        self._words, self._stride = widths.pop(), strides.pop()
-        self._pointers = torch.tensor([buffer.data_ptr() for buffer in buffers], dtype=torch.int64, device=self._device)
-        self._keys = torch.cat(draw_keys(buffers, torch)).to(self._device)
-        self._signatures = torch.zeros(slots, dtype=torch.int64, device=self._device)
-        self._seen = torch.zeros(slots, dtype=torch.int8, device=self._device)
-        self._counts = torch.zeros(2, dtype=torch.int64, device=self._device)  # mismatched, unseen, since the start
+        self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
+        self._counts = torch.zeros(2, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
         self._copies = torch.zeros((PENDING + 1, 2), dtype=torch.int64, pin_memory=True)
+        self._staging = torch.zeros(STAGED, dtype=torch.int64, pin_memory=True)
+        self.signatures = torch.zeros(slots, dtype=torch.int64, device=device)
+        self.keys = torch.cat(draw_keys(buffers, torch)).to(device)
+        self.kernels = Kernels(
+            torch.tensor([buffer.data_ptr() for buffer in buffers], dtype=torch.int64, device=device),
+            self.keys,
+            self.signatures,
+            self._seen,
+            self._counts,
+            buffers=len(buffers),
+            width=widths.pop(),
+            stride=strides.pop(),
+        )
         self._last = (0, 0)
-        self._slot = 0
-        self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> (event, host slots on the device)
+        self._copy = 0
+        self._staged = 0
+        self._signing: dict[int, tuple[Any, Any, int, int]] = {}  # transfer -> event, slots, first, count
         self._pending: deque[_Comparison] = deque()
         self._void: list[tuple[int, ...]] = []
-        self._stream = torch.cuda.Stream(self._device)
+        self._stream = torch.cuda.Stream(device)
         self._warm_up()
 
     def _warm_up(self) -> None:
@@ -74,8 +85,9 @@ class CudaWitness:
         torch = self._torch
         index = torch.zeros(1, dtype=torch.int64, device=self._device)
         with torch.cuda.stream(self._stream):
-            self._kernels.sign(self, index, index.int())
-            self._kernels.compare(self, index, index.int())
+            for slots in (index, self._staging[:1]):
+                self.kernels.sign(index, slots, -1)
+                self.kernels.compare(index, slots, 0)
         self._stream.synchronize()
         self._counts.zero_()
         self._seen.zero_()
@@ -86,29 +98,34 @@ class CudaWitness:
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         torch = self._torch
         host, device = joined(operations, torch)
-        staged = self._pinned(host)
-        with torch.cuda.stream(self._stream):
-            slots = staged.to(self._device, non_blocking=True)
-            self._stream.wait_event(ack.start_event)
-            rows = self._rows(device)
-            self._kernels.sign(self, rows, slots)
-            done = torch.cuda.Event()
-            done.record()
+        slots, first = self._host(host)
+        stream = self._stream
+        with torch.cuda.stream(stream):
+            stream.wait_event(ack.start_event)
+            self.kernels.sign(self._rows(device), slots, first)
+            done = stream.record_event()
         if len(self._signing) >= PENDING:
             self._signing.clear()
-        self._signing[transfer] = (done, slots)
+        self._signing[transfer] = (done, slots, first, host.numel())
 
     def backup_finished(self, transfer: int) -> None:
-        done, slots = self._signing.pop(transfer, (None, None))
-        if done is None or done.query():
+        entry = self._signing.pop(transfer, None)
+        if entry is None or entry[0].query():
             return
+        _, slots, first, count = entry
         with self._torch.cuda.stream(self._stream):
-            self._seen.index_fill_(0, slots.long(), 0)
+            if first < 0:
+                self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
+            else:
+                self._seen[first : first + count].zero_()
 
     def overwritten(self, host_indices: Any) -> None:
-        staged = self._pinned(host_indices)
+        slots, first = self._host(host_indices)
         with self._torch.cuda.stream(self._stream):
-            self._seen.index_fill_(0, staged.to(self._device, non_blocking=True).long(), 0)
+            if first < 0:
+                self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
+            else:
+                self._seen[first : first + host_indices.numel()].zero_()
 
     def forget(self) -> None:
         with self._torch.cuda.stream(self._stream):
@@ -124,21 +141,19 @@ class CudaWitness:
         host, device = joined(operations, torch)
         tokens = host.numel()
         if len(self._pending) >= PENDING:
-            self._void.append((transfer, tokens, 0, tokens, self._mode, len(self._buffers), 0))
+            self._void.append((transfer, tokens, 0, tokens, self._mode, self._layers, 0))
             return
-        staged = self._pinned(host)
-        slot = self._slot
-        self._slot = (slot + 1) % (PENDING + 1)
-        with torch.cuda.stream(self._stream):
-            slots = staged.to(self._device, non_blocking=True)
-            self._stream.wait_event(ack.finish_event)
-            rows = self._rows(device)
-            self._kernels.compare(self, rows, slots)
-            self._copies[slot].copy_(self._counts, non_blocking=True)
-            done = torch.cuda.Event()
-            done.record()
+        slots, first = self._host(host)
+        copy = self._copy
+        self._copy = (copy + 1) % (PENDING + 1)
+        stream = self._stream
+        with torch.cuda.stream(stream):
+            stream.wait_event(ack.finish_event)
+            self.kernels.compare(self._rows(device), slots, first)
+            self._copies[copy].copy_(self._counts, non_blocking=True)
+            done = stream.record_event()
         cost = perf_counter_ns() - started
-        self._pending.append(_Comparison(transfer, tokens, slot, done, cost))
+        self._pending.append(_Comparison(transfer, tokens, copy, slots, done, cost))
 
     def left_device(self) -> None:
         for comparison in self._pending:
@@ -151,7 +166,7 @@ class CudaWitness:
         self._void.clear()
         while self._pending and self._pending[0].done.query():
             comparison = self._pending.popleft()
-            mismatched, unseen = (int(count) for count in self._copies[comparison.slot].tolist())  # pinned host memory
+            mismatched, unseen = self._copies[comparison.copy].tolist()  # pinned host memory, already there
             delta = mismatched - self._last[0], unseen - self._last[1]
             self._last = mismatched, unseen
             if comparison.void:
@@ -163,19 +178,38 @@ class CudaWitness:
                 comparison.tokens,
                 *delta,
                 self._mode,
-                len(self._buffers),
+                self._layers,
                 comparison.cost,
             )
 
     # -- indices ---------------------------------------------------------------------------------------------
 
-    def _pinned(self, host: Any) -> Any:
-        """Host slots in pinned memory, 32 bits each: a copy from pageable memory would wait for the stream."""
+    def _host(self, host: Any) -> tuple[Any, int]:
+        """(host slots that the kernel can read, -1), or (anything, first slot) where they are one run.
+
+        The kernel reads them from pinned memory: a copy from pageable memory would wait for the stream.
+        """
         if host.is_cuda:
-            return host.int()
-        staged = self._torch.empty(host.numel(), dtype=self._torch.int32, pin_memory=True)
+            return host, -1
+        count = host.numel()
+        first, last = int(host[0]), int(host[-1])
+        if last - first == count - 1 and bool((host[1:] > host[:-1]).all()):
+            return self._staging, first
+        if self._staged + count > STAGED and self._idle():
+            self._staged = 0
+        if self._staged + count <= STAGED:
+            staged = self._staging[self._staged : self._staged + count]
+            self._staged += count
+        else:
+            staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)
         staged.copy_(host)
-        return staged
+        return staged, -1
+
+    def _idle(self) -> bool:
+        """Whether every kernel that read the staging ring has run."""
+        return all(comparison.done.query() for comparison in self._pending) and all(
+            entry[0].query() for entry in self._signing.values()
+        )
 
     def _rows(self, device: Any) -> Any:
         """Device slots for our stream: kept alive until it has used them."""

@@ -1,4 +1,8 @@
-"""The fused NH kernel: one read of the rows, one signature a slot, stored or compared in the same launch."""
+"""The fused NH kernel: one read of the rows, one signature a slot, stored or compared in the same launch.
+
+What differs between operations (the count of slots, where index tensors happen to lie) is kept out of Triton's
+specialisation: a kernel that were compiled anew for it would stop the scheduler for half a second.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,30 @@ from typing import Any
 import triton
 import triton.language as tl
 
-SLOTS = 8  # slots a program: shares the loaded keys
+SLOTS = 8  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
+WARPS = 4
+
+_pointers = ["pointers", "keys", "rows", "slots", "signatures", "seen"]
 
 
 @triton.jit
-def _signatures(pointers, keys, rows, count, buffers, words, stride, SLOTS: tl.constexpr, WORDS: tl.constexpr):
+def _signatures(
+    pointers, keys, rows, count, BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+    SLOTS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
     """Signatures of SLOTS slots: (SLOTS,) int64, summed over all buffers and words modulo 2**64."""
     offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
     live = offset < count
     row = tl.load(rows + offset, mask=live, other=0)
     total = tl.zeros((SLOTS,), dtype=tl.int64)
     column = tl.arange(0, WORDS)
-    for buffer in range(buffers):
+    for buffer in range(BUFFERS):
         base = tl.load(pointers + buffer).to(tl.pointer_type(tl.int64))
-        for first in range(0, words, WORDS):
-            inside = first + column < words
-            key = tl.load(keys + buffer * words + first + column, mask=inside, other=0)
-            where = row[:, None] * stride + (first + column)[None, :]
+        for first in tl.static_range(0, WIDTH, WORDS):
+            inside = first + column < WIDTH
+            key = tl.load(keys + buffer * WIDTH + first + column, mask=inside, other=0)
+            where = row[:, None] * STRIDE + (first + column)[None, :]
             word = tl.load(base + where, mask=live[:, None] & inside[None, :], other=0)
             low = (word.to(tl.uint32) + key.to(tl.uint32)[None, :]).to(tl.uint64)
             high = ((word >> 32).to(tl.uint32) + (key >> 32).to(tl.uint32)[None, :]).to(tl.uint64)
@@ -34,43 +44,71 @@ def _signatures(pointers, keys, rows, count, buffers, words, stride, SLOTS: tl.c
 
 
 @triton.jit
+def _host_slots(slots, first, offset, live):
+    """Host slots of an operation: one run from ``first`` on, or, with first < 0, a list."""
+    listed = tl.load(slots + offset, mask=live & (first < 0), other=0)
+    return tl.where(first < 0, listed, first + offset)
+
+
+@triton.jit(do_not_specialize=["count", "first"], do_not_specialize_on_alignment=_pointers)
 def _sign(
-    pointers, keys, rows, slots, signatures, seen, count, buffers, words, stride,
-    SLOTS: tl.constexpr, WORDS: tl.constexpr,
+    pointers, keys, rows, slots, signatures, seen, count, first,
+    BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    total, offset, live = _signatures(pointers, keys, rows, count, buffers, words, stride, SLOTS, WORDS)
-    slot = tl.load(slots + offset, mask=live, other=0)
+    total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
+    slot = _host_slots(slots, first, offset, live)
     tl.store(signatures + slot, total, mask=live)
     tl.store(seen + slot, tl.full((SLOTS,), 1, dtype=tl.int8), mask=live)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "first"], do_not_specialize_on_alignment=[*_pointers, "counts"])
 def _compare(
-    pointers, keys, rows, slots, signatures, seen, counts, count, buffers, words, stride,
-    SLOTS: tl.constexpr, WORDS: tl.constexpr,
+    pointers, keys, rows, slots, signatures, seen, count, first, counts,
+    BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    total, offset, live = _signatures(pointers, keys, rows, count, buffers, words, stride, SLOTS, WORDS)
-    slot = tl.load(slots + offset, mask=live, other=0)
+    total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
+    slot = _host_slots(slots, first, offset, live)
     known = tl.load(seen + slot, mask=live, other=1) != 0
     wrong = live & known & (tl.load(signatures + slot, mask=live, other=0) != total)
     unseen = live & (known == 0)
-    tl.atomic_add(counts, tl.sum(wrong.to(tl.int64)))
-    tl.atomic_add(counts + 1, tl.sum(unseen.to(tl.int64)))
+    mismatches = tl.sum(wrong.to(tl.int64))
+    strangers = tl.sum(unseen.to(tl.int64))
+    tl.atomic_add(counts, mismatches, mask=mismatches > 0)
+    tl.atomic_add(counts + 1, strangers, mask=strangers > 0)
 
 
-def sign(witness: Any, rows: Any, slots: Any) -> None:
-    """Store the signatures of ``rows`` (device slots, int64) under ``slots`` (host slots, int32)."""
-    count = rows.numel()
-    _sign[(triton.cdiv(count, SLOTS),)](
-        witness._pointers, witness._keys, rows, slots, witness._signatures, witness._seen,
-        count, len(witness._buffers), witness._words, witness._stride, SLOTS=SLOTS, WORDS=WORDS,
-    )  # fmt: skip
+class Kernels:
+    """Both kernels bound to the tables of one pool: ``sign(rows, slots, first)``, ``compare(...)``.
 
+    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or pinned), used where
+    ``first`` < 0; otherwise the host slots are first, first + 1, ... Launches on the current stream, never waits.
+    """
 
-def compare(witness: Any, rows: Any, slots: Any) -> None:
-    """Add the numbers of mismatched and unseen slots to the witness's running counts."""
-    count = rows.numel()
-    _compare[(triton.cdiv(count, SLOTS),)](
-        witness._pointers, witness._keys, rows, slots, witness._signatures, witness._seen, witness._counts,
-        count, len(witness._buffers), witness._words, witness._stride, SLOTS=SLOTS, WORDS=WORDS,
-    )  # fmt: skip
+    def __init__(
+        self,
+        pointers: Any,
+        keys: Any,
+        signatures: Any,
+        seen: Any,
+        counts: Any,
+        *,
+        buffers: int,
+        width: int,
+        stride: int,
+    ) -> None:
+        self._sources = (pointers, keys)
+        self._tables = (signatures, seen)
+        self._counts = counts
+        self._shape = {"BUFFERS": buffers, "WIDTH": width, "STRIDE": stride, "SLOTS": SLOTS, "WORDS": WORDS}
+
+    def sign(self, rows: Any, slots: Any, first: int) -> None:
+        count = rows.numel()
+        grid = (-(-count // SLOTS),)
+        _sign[grid](*self._sources, rows, slots, *self._tables, count, first, num_warps=WARPS, **self._shape)
+
+    def compare(self, rows: Any, slots: Any, first: int) -> None:
+        count = rows.numel()
+        grid = (-(-count // SLOTS),)
+        _compare[grid](
+            *self._sources, rows, slots, *self._tables, count, first, self._counts, num_warps=WARPS, **self._shape
+        )
