@@ -55,7 +55,8 @@ def make(
     fillers = math.ceil(device * (1 + OVERSHOOT) / filler) if evict else 0
     # the warm-up and every repetition write two prefixes (the second one is the forced miss) and what follows them
     prefixes = 2 * (repetitions + 1)
-    room = (free - fillers * filler) // prefixes - _beside_prefix(page)
+    # left in L1 on purpose, all of it must fit there: else one prefix would push another one out
+    room = (free - fillers * filler if evict else min(free, device)) // prefixes - _beside_prefix(page)
     prefix, why = _prefix(facts, device, room, prefix_tokens)
     written = prefixes * (prefix + _beside_prefix(page)) + fillers * filler
     if written > free:
@@ -138,7 +139,7 @@ def _prefix(facts: EngineFacts, device: int, room: int, wanted: int | None) -> t
             f"this engine is too small for the experiment: it allows a prefix of {prefix} tokens, "
             f"and with pages of {page} tokens {fewest} are needed"
         )
-    reason = "half of L1, one prefill chunk and the context allow" if longest <= room else "L2's free room allows"
+    reason = "half of L1, one prefill chunk and the context allow" if longest <= room else "the free room allows"
     return prefix, f"the longest that {reason}"
 
 

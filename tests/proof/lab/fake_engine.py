@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections import OrderedDict
@@ -49,15 +51,23 @@ class FakeEngine:
     l2: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
     counts: dict[str, int] = field(default_factory=dict)
     log: dict[str, seen.Evidence] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    interrupts_at: int | None = None
+    """Presses Ctrl-C in the client's terminal while it answers this many-th request."""
     flushes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def asked(self) -> list[str]:
+        return [body["rid"] for body in self.bodies]
 
     def generate(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         ids, rid = body["input_ids"], body["rid"]
         sent = time.monotonic_ns()
         with self.lock:
-            self.asked.append(rid)
+            self.bodies.append(body)
+            if len(self.bodies) == self.interrupts_at:
+                os.kill(os.getpid(), signal.SIGINT)
             device, host = self._match(ids)
             if self.loads_back_in_b and rid.endswith("-B"):
                 device, host = 0, device
@@ -278,8 +288,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Sidecar(_Handler):
-    memory = (1 << 30, 2 << 30)
-
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
         if path == "/-/healthy":

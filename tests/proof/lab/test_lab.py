@@ -2,39 +2,191 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
-from click.testing import CliRunner
 
-from hicache_proof.lab.command import lab
-from hicache_proof.lab.run import LabRun
-
-from .fake_engine import FakeEngine, serving, sidecar_of
+from .fake_engine import FakeEngine
 
 
-@pytest.fixture
-def witness():
-    """Runs ``hicache-witness lab`` against a fake engine, with its sidecar unless told otherwise."""
-
-    def run(engine: FakeEngine, *arguments: str, sidecar: bool = True, control: FakeEngine | None = None):
-        with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or engine) as control_url:
-            line = ["--engine", url, "--sidecar", sidecar_url if sidecar else "http://127.0.0.1:9", *arguments]
-            if control is not None:
-                line += ["--control-engine", control_url]
-            return CliRunner().invoke(lab, line)
-
-    return run
-
-
-def run_of(result) -> LabRun:
-    return msgspec.json.decode(result.stdout, type=LabRun)
-
-
-def test_a_read_from_l2_that_all_witnesses_saw_exits_0(witness):
-    result = witness(FakeEngine(), "--json")
-    run = run_of(result)
-    assert result.exit_code == 0
-    assert (run.outcome.verdict, run.outcome.content) == ("corroborated", "intact")
+def test_a_read_from_l2_that_all_witnesses_saw_is_corroborated_and_exits_0(ask, run_of):
+    run = run_of(FakeEngine())
+    assert (run.outcome.verdict, run.outcome.content, run.outcome.exit_code) == ("corroborated", "intact", 0)
     assert [request.judgement.served_by for request in run.of("C")] == ["host"] * 3
-    assert {request.judgement.served_by for request in run.of("B")} == {"device"}
+    assert {request.judgement.served_by for request in (*run.of("B"), *run.of("D"))} == {"device"}
     assert {request.judgement.verdict for series in "ABD" for request in run.of(series)} == {"no_read"}
+
+
+def test_the_lab_adds_what_only_a_client_sees(run_of):
+    evidence = run_of(FakeEngine()).of("C")[0].evidence
+    assert evidence.reply.host_tokens == evidence.counters.load_back_tokens == evidence.lookup.host_tokens
+    assert evidence.counters.exclusive
+    assert evidence.answer.same_tokens
+    assert (evidence.control.kind, evidence.control.host_tokens) == ("forced_miss", None)  # null in a cold reply
+
+
+def test_with_the_prefix_left_in_l1_nothing_is_proven(ask, run_of):
+    run = run_of(FakeEngine(), "--skip-eviction")
+    assert (run.outcome.verdict, run.outcome.exit_code) == ("no_read", 1)
+    assert {request.judgement.served_by for request in run.of("C")} == {"device"}
+    assert "No L2 read" in ask(FakeEngine(), "--skip-eviction").stdout
+
+
+def test_damaged_rows_fail_the_run_although_every_counter_is_green(run_of):
+    run = run_of(FakeEngine(damages=True))
+    assert (run.outcome.content, run.outcome.exit_code) == ("damaged", 1)
+    assert run.of("C")[0].evidence.counters.load_back_tokens > 0
+    assert "not what was stored" in run.outcome.sentence
+
+
+def test_without_the_recorder_a_read_is_only_consistent(ask, run_of):
+    run = run_of(FakeEngine(), sidecar=False)
+    assert (run.outcome.verdict, run.outcome.exit_code) == ("consistent", 1)
+    assert "no sidecar at" in ask(FakeEngine(), sidecar=False).stderr
+
+
+@pytest.mark.parametrize(
+    ("engine", "says"),
+    [
+        (FakeEngine(loads_back_in_b=True), "series B (repetition 1) must show no load-back"),
+        (FakeEngine(backs_up=False), "precondition failed: not backed up: 0 of"),
+        (FakeEngine(backs_up=False, policy="write_back"), "backs a prefix up only when L1 evicts it"),
+        (FakeEngine(serves_others=2), "is serving other requests (2 running, 0 queued)"),
+        (FakeEngine(hicache=False), "start the engine with --enable-hierarchical-cache"),
+        (FakeEngine(metrics=False), "start the engine with --enable-metrics"),
+        (FakeEngine(tokenizer=False), "--token-ids"),
+        (FakeEngine(dp=2), "2 data-parallel replicas"),
+        (FakeEngine(host=1100), "tokens to L2, but only"),
+        (FakeEngine(device=64, host=512), "too small"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_carried_out_exits_2_with_one_sentence(ask, engine, says, monkeypatch):
+    monkeypatch.setattr("hicache_proof.lab.protocol.BACKUP_SECONDS", 0.1)
+    monkeypatch.setattr("hicache_proof.lab.protocol.IDLE_SECONDS", 0.1)
+    result = ask(engine)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_nothing_is_evicted_before_the_prefix_is_known_to_be_backed_up(ask, monkeypatch):
+    monkeypatch.setattr("hicache_proof.lab.protocol.BACKUP_SECONDS", 0.1)
+    engine = FakeEngine(backs_up=False)
+    ask(engine)
+    assert engine.asked
+    assert not [rid for rid in engine.asked if rid.endswith("-load")]
+
+
+def test_a_prompt_longer_than_a_prefill_chunk_is_the_likely_reason(ask, monkeypatch):
+    monkeypatch.setattr("hicache_proof.lab.protocol.BACKUP_SECONDS", 0.1)
+    result = ask(FakeEngine(backs_up=False, chunk=128), "--prefix-tokens", "200")
+    assert "longer than the chunked prefill size of 128" in result.stderr
+
+
+@pytest.mark.parametrize(("page", "asked", "fewest"), [(1, 1, 32), (64, 127, 128)])
+def test_a_prefix_under_two_pages_is_refused(ask, page, asked, fewest):
+    engine = FakeEngine(page=page)
+    result = ask(engine, "--prefix-tokens", str(asked))
+    assert result.exit_code == 2
+    assert f"--prefix-tokens {fewest} or more" in result.stderr
+
+
+def test_nothing_listening_is_one_sentence(ask):
+    result = ask(FakeEngine(), "--engine", "http://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert "http://127.0.0.1:9 does not answer" in result.stderr
+
+
+def test_a_dry_run_shows_the_arithmetic_and_asks_for_nothing(ask):
+    engine = FakeEngine()
+    result = ask(engine, "--dry-run")
+    assert result.exit_code == 0
+    assert "L1 holds 1,024 tokens, L2 4,096" in result.stdout
+    assert not engine.bodies
+
+
+def test_the_cache_is_flushed_only_when_told(ask):
+    left, emptied = FakeEngine(), FakeEngine()
+    ask(left)
+    ask(emptied, "--flush")
+    assert (left.flushes, emptied.flushes) == (0, 1)
+
+
+def test_every_request_is_one_greedy_answer(ask):
+    engine = FakeEngine()
+    ask(engine)
+    for body in engine.bodies:
+        assert body["sampling_params"]["temperature"] == 0
+        assert body["sampling_params"]["n"] == 1
+        assert body["sampling_params"]["ignore_eos"]
+
+
+def test_two_runs_share_no_prompt_and_the_second_is_cold_as_well(ask):
+    engine = FakeEngine(host=16384)
+    assert ask(engine).exit_code == 0
+    first = {tuple(body["input_ids"]) for body in engine.bodies}
+    assert ask(engine).exit_code == 0
+    assert not first & {tuple(body["input_ids"]) for body in engine.bodies[len(engine.bodies) // 2 :]}
+
+
+def test_every_series_asks_as_it_should(ask):
+    engine = FakeEngine()
+    ask(engine, "--repetitions", "2")
+    by_series = {}
+    for body in engine.bodies[5:]:  # after probe and warm-up
+        by_series.setdefault(body["rid"].rsplit("-", 1)[1], []).append(body["input_ids"])
+    assert by_series["B"][0] == by_series["B"][1] == by_series["C"][0] == by_series["D"][0]
+    cold, warm = by_series["A"][0], by_series["B"][0]
+    assert cold != warm
+    assert cold[:-16] == warm[:-16]
+    assert len({ids[0] for ids in by_series["load"]}) == len(by_series["load"])
+
+
+def test_traffic_of_others_costs_the_counters_and_is_reported(run_of):
+    run = run_of(FakeEngine(others_each_request=7), "--allow-traffic")
+    assert not any(request.exclusive for request in run.requests)
+    assert any(check.name == "traffic" and check.state == "warning" for check in run.checks)
+    assert run.outcome.verdict == "corroborated"  # the recorder watches requests, not windows
+
+
+def test_the_control_engine_gets_the_same_load(ask, run_of):
+    control = FakeEngine(hicache=False)
+    engine = FakeEngine()
+    run = run_of(engine, control=control)
+    assert run.control.kind == "hicache_off"
+    assert run.of("C")[0].evidence.control.kind == "hicache_off"
+    assert [body["input_ids"] for body in control.bodies] == [body["input_ids"] for body in engine.bodies[1:]]
+
+
+def test_an_engine_with_hicache_is_no_control(ask):
+    result = ask(FakeEngine(), control=FakeEngine())
+    assert result.exit_code == 2
+    assert "can't be the control" in result.stderr
+
+
+@pytest.mark.parametrize("split", ["null", "absent"])
+def test_a_missing_split_is_shown_as_missing_not_as_zero(run_of, split):
+    reply = run_of(FakeEngine(split=split)).of("C")[0].reply
+    assert (reply.split, reply.host_tokens, reply.device_tokens) == (split, None, None)
+    assert reply.cached_tokens > 0
+
+
+def test_no_secret_of_the_engine_is_in_the_report(ask, tmp_path):
+    result = ask(FakeEngine(), "--json", "--out", str(tmp_path))
+    written = result.output + "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "--api-key (redacted)" in written
+    assert "s3cret" not in written
+
+
+def test_ctrl_c_ends_the_run_at_once(ask):
+    engine = FakeEngine(interrupts_at=8)
+    result = ask(engine)
+    assert result.exit_code == 130
+    assert "stopped" in result.stderr
+    assert len(engine.bodies) == 8
+    assert engine.flushes == 0
+
+
+def test_out_holds_one_file_for_each_kind_of_reader(ask, tmp_path):
+    ask(FakeEngine(), "--out", str(tmp_path / "new" / "folder"))
+    written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert {"report.html", "report.md", "report.json", "trace.json"} <= written

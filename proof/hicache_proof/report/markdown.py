@@ -1,0 +1,66 @@
+"""The run for an issue tracker: what was asked, what answered, why the verdict, how to repeat it."""
+
+from __future__ import annotations
+
+from hicache_proof.lab.run import LabRun
+from hicache_proof.report import view
+
+
+def render(run: LabRun) -> str:
+    deciding = run.deciding
+    return "\n".join(
+        (
+            f"## {run.outcome.sentence}",
+            "",
+            view.effect(run),
+            "",
+            "| series | prompt | L1 | L2 | computed | TTFT | served by | verdict on an L2 read |",
+            "|---|--:|--:|--:|--:|--:|---|---|",
+            *(_series(row) for row in view.rows(run)),
+            "",
+            f"### Witnesses of series C (request `{deciding.reply.request_id}`)",
+            "",
+            f"{deciding.judgement.reasons[0]} (rule `{deciding.judgement.rule}`)",
+            "",
+            "| witness | | says |",
+            "|---|---|---|",
+            *(f"| {w.name} | {view.STANCES[w.stance]} | {_cell(w.says)} |" for w in deciding.judgement.witnesses),
+            "",
+            "### Limits of the claim",
+            "",
+            *(f"- {limit}" for limit in view.limits(run)),
+            "",
+            *_warnings(run),
+            "### Repeat it",
+            "",
+            "```",
+            run.command,
+            "```",
+            "",
+            *_engine(run),
+            "",
+            ", ".join(f"{name} {version}" for name, version in run.versions.items()) + f"; {run.started_at}",
+            "",
+        )
+    )
+
+
+def _series(row: view.Row) -> str:
+    cells = (row.prompt, row.device, row.host, row.computed, row.ttft, row.served_by, row.verdict)
+    name = row.series if row.requests == 1 else f"{row.series} x{row.requests}"
+    return f"| **{name}** {row.meaning} | " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _warnings(run: LabRun) -> list[str]:
+    found = [f"- {check.name}: {check.says}" for check in run.checks if check.state != "passed"]
+    return ["### Warnings", "", *found, ""] if found else []
+
+
+def _engine(run: LabRun) -> list[str]:
+    if run.engine.launch_command is None:
+        return []
+    return ["The engine was started with", "", "```", run.engine.launch_command, "```"]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
