@@ -76,11 +76,11 @@ class Engine:
 
     def stop(self) -> None:
         """End it in good order within seconds. Ring files stay until ``close``."""
-        self._end(b"")
+        self._end("")
 
     def kill(self) -> None:
         """SIGKILL all of its processes at once, as a crash would."""
-        self._end(b"9")
+        self._end("9")
 
     def close(self) -> None:
         self.stop()
@@ -131,17 +131,10 @@ class Engine:
     def _last_words(self) -> str:
         return f"Its log, {self.log}, ends with:\n{environment.tail(self.log)}"
 
-    def _end(self, message: bytes) -> None:
-        process = self._leash
-        if process is None or process.stdin is None or process.stdout is None:
-            return
-        try:
-            process.stdin.write(message.decode())
-            process.stdin.close()
-        except BrokenPipeError:  # it has ended by itself
-            pass
-        process.wait(timeout=leash.GRACE + 30)
-        process.stdout.close()
+    def _end(self, message: str) -> None:
+        process, self._leash = self._leash, None
+        if process is not None:
+            process.communicate(message, timeout=leash.GRACE + 30)
 
 
 def _shared_memory() -> str | None:

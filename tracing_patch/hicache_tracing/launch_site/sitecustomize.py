@@ -11,10 +11,10 @@ import sys
 
 
 def _next_sitecustomize() -> None:
-    """Run the sitecustomize that this one hides, if there is one."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    paths = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)
+    """Run the sitecustomize that this one hides, if there is one: of a later folder, so that two never call in turn."""
+    folders = [os.path.abspath(path) for path in sys.path]
+    later = folders[folders.index(os.path.dirname(os.path.abspath(__file__))) + 1 :]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", later)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
         sys.modules["sitecustomize"] = module

@@ -5,6 +5,8 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
+import cpu_engine
+
 
 def _run_the_next_one():
     """The sitecustomize of a later folder, which this one hides."""
@@ -15,9 +17,6 @@ def _run_the_next_one():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-if "cpu_engine" not in sys.modules:  # else a later sitecustomize has come round to this one
-    import cpu_engine
-
-    if os.environ.get("SGLANG_USE_CPU_ENGINE") == "1":
-        cpu_engine.install()
-    _run_the_next_one()
+if os.environ.get("SGLANG_USE_CPU_ENGINE") == "1":
+    cpu_engine.install()
+_run_the_next_one()
