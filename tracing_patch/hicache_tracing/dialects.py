@@ -128,6 +128,51 @@ def bytes_per_token(controller: Any) -> int:
     return ABSENT
 
 
+# -- memory ------------------------------------------------------------------------------------------------------
+
+
+def memory(scheduler: Any, controller: Any) -> tuple[int, ...]:
+    """Bytes (allocated, reserved by torch's allocator, weights, device KV pool, host pool) and whether that is pinned.
+
+    The allocator is asked only if the engine has loaded torch and set up a CUDA device; ABSENT on other devices.
+    """
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    allocated = reserved = ABSENT
+    if cuda is not None and cuda.is_initialized():
+        statistics = cuda.memory_stats_as_nested_dict()
+        allocated = int(statistics["allocated_bytes"]["all"]["current"])
+        reserved = int(statistics["reserved_bytes"]["all"]["current"])
+    host = getattr(controller, "mem_pool_host", None)
+    host = getattr(getattr(host, "anchor_entry", None), "host_pool", host)
+    per_token, slots = bytes_per_token(controller), getattr(host, "size", None)
+    host_bytes = per_token * slots if slots is not None and per_token > 0 else ABSENT
+    pinned = getattr(host, "pin_memory", None)
+    return (
+        allocated,
+        reserved,
+        _weights(scheduler),
+        _pool_bytes(getattr(controller, "mem_pool_device", None)),
+        host_bytes,
+        ABSENT if pinned is None else int(pinned is True),
+    )
+
+
+def _weights(scheduler: Any) -> int:
+    """Device memory that loading the weights took, as the model runner measured it (GiB there)."""
+    runner = getattr(getattr(scheduler, "tp_worker", None), "model_runner", None)
+    taken = getattr(runner, "weight_load_mem_usage", None)
+    return int(taken * (1 << 30)) if isinstance(taken, float) and taken > 0 else ABSENT
+
+
+def _pool_bytes(pool: Any) -> int:
+    measure = getattr(pool, "get_kv_size_bytes", None)
+    if measure is None:
+        return ABSENT
+    size = measure()
+    return int(sum(size)) if isinstance(size, tuple) else int(size)
+
+
 # -- identity ----------------------------------------------------------------------------------------------------
 
 

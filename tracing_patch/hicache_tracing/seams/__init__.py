@@ -8,12 +8,14 @@ from hicache_tracing.seams import (
     lifecycle,
     load_back,
     lookup,
+    memory,
     operations,
     reset,
     scope,
     storage,
     tokens,
     transfers,
+    weights,
 )
 from hicache_tracing.seams.base import Target
 
@@ -29,4 +31,6 @@ ALL: tuple[Target, ...] = (
     *scope.TARGETS,
     *storage.TARGETS,
     *tokens.TARGETS,
+    *memory.TARGETS,
+    *weights.TARGETS,
 )

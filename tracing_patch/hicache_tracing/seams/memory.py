@@ -1,0 +1,38 @@
+"""The idle scheduler: device and host memory as only this process sees it, at start and at most every 10 seconds."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from typing import Any
+
+from hicache_tracing import dialects
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import Kind
+from hicache_tracing.seams.base import Target, nothing_before
+from hicache_tracing.session import Session
+
+INTERVAL_NS = 10_000_000_000
+
+
+def idle(session: Session) -> tuple[Before, After]:
+    next_at = 0
+
+    def after(_token: None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        nonlocal next_at
+        now = monotonic_ns()
+        if now < next_at or session.recorder is None:
+            return
+        next_at = now + INTERVAL_NS
+        session.write(Kind.MEMORY, b"", *dialects.memory(args[0], session.controller))
+
+    return nothing_before, after
+
+
+MODULE = "sglang.srt.managers.scheduler"
+MIXIN = ("sglang.srt.managers.scheduler_runtime_checker_mixin", "SchedulerRuntimeCheckerMixin")
+
+TARGETS = (
+    Target(MODULE, "Scheduler", "on_idle", (("self",),), idle),
+    Target(*MIXIN, "on_idle", (("self",),), idle),
+    Target(*MIXIN, "self_check_during_idle", (("self",),), idle, unless="on_idle"),
+)

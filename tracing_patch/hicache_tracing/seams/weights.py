@@ -1,0 +1,34 @@
+"""The model's weights were replaced: what was cached under the old ones is of another model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hicache_tracing.guard import After, Before
+from hicache_tracing.records import Kind
+from hicache_tracing.seams.base import Target, nothing_before
+from hicache_tracing.session import Session
+
+
+def update(session: Session) -> tuple[Before, After]:
+    updates = 0
+
+    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        nonlocal updates
+        updates += 1
+        session.write(Kind.WEIGHTS, b"", updates)
+
+    return nothing_before, after
+
+
+OWNERS = (
+    ("sglang.srt.managers.scheduler_update_weights_mixin", "SchedulerUpdateWeightsMixin"),
+    ("sglang.srt.managers.scheduler_components.weight_updater", "SchedulerWeightUpdaterManager"),
+)
+SOURCES = ("disk", "distributed", "tensor", "ipc")
+
+TARGETS = tuple(
+    Target(module, owner, f"update_weights_from_{source}", (("self", "recv_req"),), update)
+    for module, owner in OWNERS
+    for source in SOURCES
+)
