@@ -486,8 +486,8 @@ ENGINE_RANK_BASIS = _family(
 ENGINE_RESTARTS = _family(
     "hicache_engine_restarts", "counter", "Restarts of the engine that the sidecar noticed.", (), source="engine"
 )
-ENGINE_COUNTER_ANOMALIES = _family(
-    "hicache_engine_counter_anomalies",
+ENGINE_BACKWARD_STEPS = _family(
+    "hicache_engine_backward_steps",
     "counter",
     "Counters of the engine that fell although it had not restarted; the last value is held meanwhile.",
     (),

@@ -73,7 +73,7 @@ def _health(page: _Page, report: EngineReport) -> None:
     page.add(names.ENGINE_SCRAPE_SECONDS, engine, reading.seconds)
     page.add(names.ENGINE_INFO_READ, engine, reading.info is not None)
     page.add(names.ENGINE_RESTARTS, engine, report.restarts)
-    page.add(names.ENGINE_COUNTER_ANOMALIES, engine, report.anomalies)
+    page.add(names.ENGINE_BACKWARD_STEPS, engine, report.anomalies)
     for reason, count in report.failures.items():
         page.add(names.ENGINE_SCRAPE_FAILURES, engine, count, (reason,))
     for metric, flag in report.missing.items():

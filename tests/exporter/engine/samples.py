@@ -101,7 +101,7 @@ def labelled_by_rank(text: str, ranks: int) -> str:
     def change(line):
         value = _share(line.name, line.value, ranks)
         return [
-            f"{line.name}{{{RANKS.sub('', line.labels)},dp_rank=\"0\",pp_rank=\"0\",tp_rank=\"{rank}\"}} {value}"
+            f'{line.name}{{{RANKS.sub("", line.labels)},dp_rank="0",pp_rank="0",tp_rank="{rank}"}} {value}'
             for rank in range(ranks)
         ]
 

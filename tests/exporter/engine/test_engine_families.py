@@ -153,7 +153,9 @@ def test_ten_thousand_sources_reasons_pools_and_models_leave_as_many_series_as_o
 
 # -- pools ----------------------------------------------------------------------------------------------------------
 def test_token_totals_are_the_kv_pool_alone():
-    line = 'sglang:load_back_tokens_total{cache_type="UnifiedRadixCache",dp_rank="0",pool="mamba",pp_rank="0",tp_rank="0"}'
+    line = (
+        'sglang:load_back_tokens_total{cache_type="UnifiedRadixCache",dp_rank="0",pool="mamba",pp_rank="0",tp_rank="0"}'
+    )
     found = numbers(LATEST, metrics_of(LATEST) + line + " 7.0\n")
     assert found("hicache_engine_load_back_tokens") == 1196
     assert found("hicache_engine_pool_load_back_slots", pool="kv") == 1196
@@ -233,7 +235,7 @@ def test_the_hit_rate_gauge_is_not_read():
 
 
 def test_priorities_do_not_count_requests_twice():
-    text = metrics_of(LATEST).replace('sglang:num_queue_reqs{', 'sglang:num_queue_reqs{priority="",')
+    text = metrics_of(LATEST).replace("sglang:num_queue_reqs{", 'sglang:num_queue_reqs{priority="",')
     text = re.sub(r"(sglang:num_queue_reqs\{.*\}) .*", r"\1 9.0", text)
     parts = "".join(f'sglang:num_queue_reqs{{priority="{p}",tp_rank="0"}} {n}\n' for p, n in ((1, 4), (2, 5)))
     assert numbers(LATEST, text + parts)("hicache_engine_queued_requests") == 9

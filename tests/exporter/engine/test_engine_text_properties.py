@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
@@ -34,12 +34,12 @@ def escaped(value: str) -> str:
 
 
 @st.composite
-def sample_lines(draw):
-    prefix = draw(st.sampled_from(["sglang:", "sglang_", "other:"]))
+def sample_lines(draw, prefixes=("sglang:", "sglang_", "other:"), names=NAMES, ends=endings):
     labels = draw(st.dictionaries(label_names, label_values, max_size=5))
     inside = ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
     braces = f"{{{inside}}}" if labels or draw(st.booleans()) else ""
-    return f"{prefix}{draw(st.sampled_from(NAMES))}{braces}{draw(blanks)}{draw(numbers)}{draw(endings)}"
+    name = draw(st.sampled_from(prefixes)) + draw(st.sampled_from(names))
+    return f"{name}{braces}{draw(blanks)}{draw(numbers)}{draw(ends)}"
 
 
 def last_of_each_series(samples):
@@ -69,8 +69,8 @@ def test_valid_lines_give_what_the_oracle_gives(lines):
     assert mine == oracle(text)
 
 
-@given(st.lists(sample_lines().filter(lambda line: "\r" not in line), min_size=1, max_size=6), st.data())
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(sample_lines(ends=st.sampled_from(["", " 1700000000123"])), min_size=1, max_size=6), st.data())
+@settings(max_examples=120, deadline=None)
 def test_a_damaged_line_is_read_as_the_oracle_reads_it_or_not_at_all(lines, data):
     """Nothing is made up: a sample that comes out of a damaged line is one that the oracle sees there too."""
     line = lines[0]
@@ -104,10 +104,13 @@ def test_a_recorded_answer_with_holes_is_read_or_refused(data):
         assert found.engine_families
 
 
-@given(st.lists(sample_lines().filter(lambda line: line.startswith("sglang_cached") and "  -5" not in line), max_size=5))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
-def test_openmetrics_is_read_as_its_own_oracle_reads_it(lines):
-    body = "# TYPE sglang_cached_tokens counter\n" + "".join(line + "\n" for line in lines) + "# EOF\n"
+openmetrics_lines = sample_lines(("sglang_",), ("cached_tokens_total",), st.sampled_from(["", " 1700000000.5"]))
+
+
+@given(openmetrics_lines)
+@settings(max_examples=150, deadline=None)
+def test_openmetrics_is_read_as_its_own_oracle_reads_it(line):
+    body = f"# TYPE sglang_cached_tokens counter\n{line}\n# EOF\n"
     try:
         theirs = oracle(body, openmetrics_families)
     except ValueError:

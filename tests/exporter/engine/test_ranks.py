@@ -101,11 +101,19 @@ def test_nothing_is_nothing():
     assert total([], None) is None
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [{"tp_size": 0}, {"tp_size": -1}, {"dp_size": 0}, {"nnodes": 3}, {"node_rank": 5}, {"pp_size": 0}]
-    + [{"tp_size": 4, "dp_size": 3, "enable_dp_attention": True}, {"tp_size": None}],
+SENSELESS = (
+    {"tp_size": 0},
+    {"tp_size": -1},
+    {"tp_size": None},
+    {"dp_size": 0},
+    {"pp_size": 0},
+    {"nnodes": 3},
+    {"node_rank": 5},
+    {"tp_size": 4, "dp_size": 3, "enable_dp_attention": True},
 )
+
+
+@pytest.mark.parametrize("sizes", SENSELESS)
 def test_sizes_that_make_no_sense_are_unknown_sizes(sizes):
     assert info_of(LATEST, **sizes).shape is None
 
