@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from hicache_proof.lab.lab import Lab, Target
+from hicache_proof.lab.progress import Silent
+from hicache_proof.lab.protocol import Options
+
+from ..lab.fake_engine import FakeEngine, serving, sidecar_of
+
+
+def run_against(engine, control=None, sidecar=True):
+    with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or engine) as control_url:
+        target = Target(
+            url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9", None, None
+        )
+        return Lab(target, Options(None, 2)).run(Silent(), "hicache-witness lab --engine URL")
+
+
+@pytest.fixture(scope="session")
+def proven():
+    """A corroborated run with a control engine."""
+    return run_against(FakeEngine(), FakeEngine(hicache=False))
+
+
+@pytest.fixture(scope="session")
+def unwatched():
+    """The same without a sidecar or a control engine."""
+    return run_against(FakeEngine(), sidecar=False)
+
+
+@pytest.fixture(scope="session")
+def damaged():
+    return run_against(FakeEngine(damages=True))

@@ -1,0 +1,69 @@
+"""What lies in the folder after a run."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from msgspec.structs import replace
+
+from hicache_proof.lab.run import LabRun
+from hicache_proof.report import files, markdown, trace, view
+
+
+def test_report_json_is_the_whole_run(proven, tmp_path):
+    files.write(proven, tmp_path)
+    assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=LabRun) == proven
+
+
+def test_the_markdown_has_one_row_for_each_series_and_witness(proven):
+    text = markdown.render(proven)
+    assert text.startswith(f"## {proven.outcome.sentence}")
+    assert sum(line.startswith("| **") for line in text.splitlines()) == 5
+    for witness in proven.deciding.judgement.witnesses:
+        assert f"| {witness.name} |" in text
+
+
+def test_the_markdown_table_survives_a_bar_in_a_text(proven):
+    deciding = proven.deciding
+    witness = replace(deciding.judgement.witnesses[0], says="a | b")
+    judgement = replace(deciding.judgement, witnesses=(witness,))
+    requests = tuple(replace(r, judgement=judgement) if r is deciding else r for r in proven.requests)
+    assert "a \\| b" in markdown.render(replace(proven, requests=requests))
+
+
+def test_the_trace_opens_in_perfetto(proven):
+    document = json.loads(json.dumps(trace.events(proven)))
+    slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    assert {"C 1", "C 2", "transfer L2 to L1"} <= {event["name"] for event in slices}
+    assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in slices)
+    tracks = {event["tid"]: event["args"]["name"] for event in document["traceEvents"] if event["ph"] == "M"}
+    assert {event["tid"] for event in slices} <= tracks.keys()
+
+
+def test_an_engine_s_events_lie_within_their_request(proven):
+    document = trace.events(proven)["traceEvents"]
+    requests = {e["args"]["request_id"]: e for e in document if e.get("cat") and e["tid"] == 1}
+    for event in document:
+        if event["tid"] == 2 and event.get("cat"):
+            request = requests[event["args"]["request_id"]]
+            assert request["ts"] <= event["ts"] <= request["ts"] + request["dur"]
+
+
+def test_the_summary_is_one_line(proven):
+    line = view.summary(proven)
+    assert "\n" not in line
+    assert proven.outcome.sentence in line
+
+
+def test_missing_numbers_are_dashes_not_zeros(unwatched):
+    rows = {row.series: row for row in view.rows(unwatched)}
+    assert rows["A"].host == view.DASH  # the reply of a cold request says null
+    assert rows["A"].shares == ()
+    assert rows["C"].host != view.DASH
+
+
+def test_the_control_is_named(proven, unwatched):
+    limit = "forced miss"
+    assert not any(limit in line for line in view.limits(proven))
+    assert any(limit in line for line in view.limits(unwatched))
