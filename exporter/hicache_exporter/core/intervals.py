@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+Piece = tuple[int, int, V]
+"""(start, end, value): half-open"""
 
 
 class IntervalMap(Generic[V]):
-    """Disjoint half-open intervals in rising order. An assignment costs a bisection and one slice of three lists."""
+    """Disjoint half-open intervals in rising order. A change costs a bisection and one slice of three lists."""
 
     __slots__ = ("_ends", "_starts", "_values")
 
@@ -22,7 +24,7 @@ class IntervalMap(Generic[V]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __iter__(self) -> Iterator[tuple[int, int, V]]:
+    def __iter__(self) -> Iterator[Piece[V]]:
         return zip(self._starts, self._ends, self._values, strict=True)
 
     def clear(self) -> None:
@@ -30,22 +32,36 @@ class IntervalMap(Generic[V]):
         self._ends.clear()
         self._values.clear()
 
-    def within(self, start: int, end: int) -> list[tuple[int, int, V]]:
-        """The parts of the intervals that lie in [start, end), in order."""
+    def assign(self, start: int, end: int, value: V) -> list[Piece[V]]:
+        """Cover [start, end) with ``value``. Returns the parts that it covered before, in order."""
+        low = bisect_right(self._ends, start)
+        if low < len(self._starts) and self._starts[low] == start and self._ends[low] == end:
+            before, self._values[low] = self._values[low], value
+            return [(start, end, before)]
+        return self._put(low, start, end, [(start, end, value)])
+
+    def change(self, start: int, end: int, new: Callable[[int, V], V]) -> None:
+        """Put ``new(length, value)`` in the place of every value in [start, end); it is asked once a part."""
         low = bisect_right(self._ends, start)
         high = bisect_left(self._starts, end, low)
-        return self._clipped(low, high, start, end)
+        if low < high and self._starts[low] < start:
+            self._split(low, start)
+            low, high = low + 1, high + 1
+        if low < high and self._ends[high - 1] > end:
+            self._split(high - 1, end)
+        for at in range(low, high):
+            self._values[at] = new(self._ends[at] - self._starts[at], self._values[at])
 
-    def assign(self, start: int, end: int, value: V) -> list[tuple[int, int, V]]:
-        """Cover [start, end) with ``value``. Returns the parts that it covered before, in order."""
-        return self._put(start, end, [(start, end, value)])
+    def _split(self, at: int, place: int) -> None:
+        self._starts.insert(at + 1, place)
+        self._ends.insert(at, place)
+        self._values.insert(at, self._values[at])
 
-    def cut(self, start: int, end: int) -> list[tuple[int, int, V]]:
+    def cut(self, start: int, end: int) -> list[Piece[V]]:
         """Uncover [start, end). Returns the parts that it covered before, in order."""
-        return self._put(start, end, [])
+        return self._put(bisect_right(self._ends, start), start, end, [])
 
-    def _put(self, start: int, end: int, pieces: list[tuple[int, int, V]]) -> list[tuple[int, int, V]]:
-        low = bisect_right(self._ends, start)
+    def _put(self, low: int, start: int, end: int, pieces: list[Piece[V]]) -> list[Piece[V]]:
         high = bisect_left(self._starts, end, low)
         replaced = self._clipped(low, high, start, end)
         if low < high:
@@ -58,5 +74,15 @@ class IntervalMap(Generic[V]):
         self._values[low:high] = [piece[2] for piece in pieces]
         return replaced
 
-    def _clipped(self, low: int, high: int, start: int, end: int) -> list[tuple[int, int, V]]:
-        return [(max(self._starts[at], start), min(self._ends[at], end), self._values[at]) for at in range(low, high)]
+    def _clipped(self, low: int, high: int, start: int, end: int) -> list[Piece[V]]:
+        if low == high:
+            return []
+        pieces = list(
+            zip(self._starts[low:high], self._ends[low:high], self._values[low:high], strict=True)
+        )
+        first, last = pieces[0], pieces[-1]
+        if first[0] < start:
+            pieces[0] = (start, first[1], first[2])
+        if last[1] > end:
+            pieces[-1] = (pieces[-1][0], end, last[2])
+        return pieces

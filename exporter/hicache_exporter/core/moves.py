@@ -30,7 +30,7 @@ class Moves:
         key = (operation.direction, operation.identifier)
         early = self._early.pop(key, None)
         if early is not None:
-            _attach(operation, early)
+            early.carry(operation)
             return
         self._queued[key] = operation
         if len(self._queued) > MAX_QUEUED:
@@ -42,7 +42,7 @@ class Moves:
             key = (move.direction, identifier)
             operation = self._queued.pop(key, None)
             if operation is not None:
-                _attach(operation, move)
+                move.carry(operation)
             else:
                 self._early[key] = move
         while len(self._early) > MAX_QUEUED:
@@ -77,7 +77,3 @@ class Moves:
         self._open.clear()
         return dropped
 
-
-def _attach(operation: Operation, move: Move) -> None:
-    operation.move = move
-    move.operations.append(operation)

@@ -76,6 +76,7 @@ class Move:
         "identifier",
         "operations",
         "seq",
+        "stories",
         "submitted_ns",
         "tokens",
     )
@@ -88,6 +89,8 @@ class Move:
         self.seq = seq
         self.submitted_ns = submitted_ns
         self.operations: list[Operation] = []
+        self.stories: dict[Story, None] = {}
+        """The requests that it serves, each once, in the order in which they were queued."""
         self.finished: bool | None = None
         """None while it is open; False if a reset dropped it."""
         self.done_ns: int | None = None
@@ -95,13 +98,15 @@ class Move:
         self.device_ns: int | None = None
         self.content: ContentCheck | None = None
 
+    def carry(self, operation: Operation) -> None:
+        operation.move = self
+        self.operations.append(operation)
+        if operation.story is not None:
+            self.stories[operation.story] = None
+
     def volume(self, bytes_per_token: int | None) -> tuple[int, int | None]:
         """(tokens, bytes); where the engine gives no figures, those of the operations merged into it."""
         tokens = self.tokens if self.tokens >= 0 else sum(operation.tokens for operation in self.operations)
         if self.bytes >= 0:
             return tokens, self.bytes
         return tokens, None if bytes_per_token is None else tokens * bytes_per_token
-
-    def stories(self) -> list[Story]:
-        """The requests that it serves, each once, in the order in which they were queued."""
-        return list(dict.fromkeys(op.story for op in self.operations if op.story is not None))

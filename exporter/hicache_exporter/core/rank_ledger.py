@@ -282,7 +282,7 @@ class RankLedger:
         identifier, direction, operations, tokens, size, _, _, _ = numbers(row)
         move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
         self.moves.submitted(move, unpack_pairs(self._extras.get(row[SEQ], b""), operations))
-        for story in move.stories():
+        for story in move.stories:
             story.note(row)
 
     def _transfer_done(self, row: Row) -> None:
@@ -292,12 +292,12 @@ class RankLedger:
         if move is None:  # its start was not seen: it still counts as a transfer
             move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
             move.finished, move.done_ns, move.device_ns = bool(finished), row[T_NS], device
-        stories = move.stories()
-        for story in stories:
+        exemplar = None
+        for story in move.stories:
             story.note(row)
+            exemplar = exemplar or self._sampled(story, (device or 0) / 1e9, row[T_NS])
         self._ended(move)
-        exemplars = (self._sampled(story, (device or 0) / 1e9, row[T_NS]) for story in stories)
-        counting.transfer_done(self.totals, move, self.identity.bytes_per_token, next(filter(None, exemplars), None))
+        counting.transfer_done(self.totals, move, self.identity.bytes_per_token, exemplar)
         if move.direction == Direction.HOST_TO_DEVICE and finished:
             counting.loads_finished(self.totals, move)
 
@@ -306,7 +306,7 @@ class RankLedger:
         self._news(move)
 
     def _news(self, move: Move) -> None:
-        for story in move.stories():
+        for story in move.stories:
             if story.admit is not None:
                 self.changed[story] = None
 
@@ -318,7 +318,7 @@ class RankLedger:
         if move is None:
             return
         move.content = check
-        for story in move.stories():
+        for story in move.stories:
             story.note(row)
         self._news(move)
 

@@ -33,10 +33,6 @@ class Copy:
         self.returned = returned
 
 
-Piece = tuple[int, int, Copy]
-"""(first host slot, slot behind the last, copy)"""
-
-
 @dataclass(frozen=True, slots=True)
 class Departure:
     """A node that was seen leaving the device with its host copy kept."""
@@ -124,26 +120,28 @@ class Residency:
 
     def loaded(self, load: Operation, runs: Iterable[Run]) -> SlotsRead:
         """A load was queued that reads these host slots; from now on the device has the blocks again."""
-        runs = list(runs)
-        pieces = [piece for first, count in runs for piece in self._copies.within(first, first + count)]
-        read = self._describe(load, sum(count for _, count in runs), pieces)
-        fresh: dict[Operation, Copy] = {}
-        for start, end, copy in pieces:
-            backup = copy.backup
-            if backup not in fresh:
-                fresh[backup] = Copy(backup, load.t_ns, self.demoted_tokens, returned=True)
-            self._copies.assign(start, end, fresh[backup])
-        return read
+        tokens: dict[Copy, int] = {}
+        back: dict[Operation, Copy] = {}
+
+        def returned(count: int, copy: Copy) -> Copy:
+            tokens[copy] = tokens.get(copy, 0) + count
+            fresh = back.get(copy.backup)
+            if fresh is None:
+                fresh = back[copy.backup] = Copy(copy.backup, load.t_ns, self.demoted_tokens, returned=True)
+            return fresh
+
+        slots = 0
+        for first, count in runs:
+            slots += count
+            self._copies.change(first, first + count, returned)
+        return self._describe(load, slots, tokens)
 
     def reset(self) -> None:
         """The cache was flushed: nothing that was known holds any more."""
         self._copies.clear()
         self._departures.clear()
 
-    def _describe(self, load: Operation, slots: int, pieces: list[Piece]) -> SlotsRead:
-        tokens: dict[Copy, int] = {}
-        for start, end, copy in pieces:
-            tokens[copy] = tokens.get(copy, 0) + end - start
+    def _describe(self, load: Operation, slots: int, tokens: dict[Copy, int]) -> SlotsRead:
         by_backup: dict[Operation, int] = {}
         departures: dict[int, Departure] = {}
         left = unfinished = 0

@@ -189,7 +189,7 @@ def _transfer(ledger: RankLedger, move: Move, request_tokens: int) -> Transfer:
         finished_ns=move.done_ns if move.finished else None,
         finished=move.finished,
         device_seconds=None if move.device_ns is None else move.device_ns / 1e9,
-        requests=max(len(move.stories()), 1),
+        requests=max(len(move.stories), 1),
     )
 
 

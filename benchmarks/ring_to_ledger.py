@@ -1,0 +1,102 @@
+"""Records a second from a ring file to the ledger, on one core: a mix as an engine under load writes it.
+
+    python benchmarks/ring_to_ledger.py [--json]
+
+Prints the rate, its parts (copy and check; ledger) and what one record costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from hicache_exporter.core.identity import parse_identity
+from hicache_exporter.core.rank_ledger import RankLedger, RingClock
+from hicache_exporter.core.totals import Totals
+from hicache_exporter.sources.ring import Ring, RingRead
+from hicache_tracing import records
+from hicache_tracing.recorder import Recorder
+from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
+
+CAPACITY = 1 << 17
+IDENTITY = {"port": 30000, "controller": "HybridCacheController", "page_size": 64, "bytes_per_token": 512}
+
+
+def fill(recorder: Recorder) -> int:
+    """Requests that hit L2, each with its backup, eviction and load; every tenth fact an eviction of other nodes."""
+    written = slot = request = 0
+    while recorder._next < CAPACITY - 64:
+        rid = recorder.key(f"request-{request:08d}-of-a-usual-length")
+        node, backup, load, moved = request + 10, 2 * request, 2 * request + 1, 2 * request
+        runs = [(slot + 128 * i, 64) for i in range(4)]
+        packed = records.pack_runs(runs)
+        recorder.write(Kind.LOOKUP, rid, 4096, 0, 256, 0, node)
+        recorder.write(Kind.BACKUP, rid, node, 256, backup, 4, 1, 1, extra=packed)
+        recorder.write(Kind.TRANSFER, b"", moved, Direction.DEVICE_TO_HOST, 1, 256, 131072, 1, -1, extra=records.PAIR.pack(node, backup))
+        recorder.write(Kind.TRANSFER_DONE, b"", moved, Direction.DEVICE_TO_HOST, 256, 131072, 200_000, 1)
+        recorder.write(Kind.EVICT, b"", Tier.DEVICE, EvictCause.DEMOTED, node, 256)
+        recorder.write(Kind.EVICT, b"", Tier.DEVICE, EvictCause.DROPPED, node + 1, 64)
+        recorder.write(Kind.LOAD, rid, node, 256, load, 4, 1, extra=packed)
+        recorder.write(Kind.LOAD_BACK, rid, 256, 256, 0, node, 10, ABSENT, 0, 0)
+        recorder.write(Kind.ADMIT, rid, 4096, 0, 256, 0, 256, 3840, 3840, 0)
+        recorder.write(Kind.TRANSFER, b"", moved + 1, Direction.HOST_TO_DEVICE, 1, 256, 131072, 1, 0, extra=records.PAIR.pack(node, load))
+        recorder.write(Kind.FIRST_TOKEN, rid, 4096, time.monotonic_ns() - 10_000_000, 0, 4)
+        recorder.write(Kind.TRANSFER_DONE, b"", moved + 1, Direction.HOST_TO_DEVICE, 256, 131072, 200_000, 1)
+        recorder.write(Kind.FINISH, rid, 4096, 128, 0, 0)
+        written += 13
+        request += 1
+        slot = (slot + 512) % 500_000
+    return written
+
+
+def measure() -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        recorder = Recorder(folder, CAPACITY)
+        recorder.identify(IDENTITY)
+        written = fill(recorder)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        ring = Ring(Path(recorder.path).name, descriptor, os.geteuid())
+        identity = parse_identity(ring.identity)
+        assert identity is not None
+        ledger = RankLedger(identity, Totals(), RingClock(0, 0), 0)
+        reads: list[RingRead] = []
+        began = time.process_time()
+        while True:
+            reads.append(ring.read())
+            if not reads[-1].behind:
+                break
+        read = time.process_time()
+        for found in reads:
+            ledger.tell(found.rows, found.extras, found.losses)
+            ledger.changed.clear()
+        told = time.process_time()
+        os.close(descriptor)
+    assert sum(len(found.rows) for found in reads) == written
+    return {
+        "records": written,
+        "records_per_second": written / (told - began),
+        "read_us_per_record": 1e6 * (read - began) / written,
+        "ledger_us_per_record": 1e6 * (told - read) / written,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    best = max((measure() for _ in range(5)), key=lambda figures: figures["records_per_second"])
+    if options.json:
+        print(json.dumps(best))
+    else:
+        print(
+            f"{best['records_per_second']:,.0f} records/s a core (best of 5): "
+            f"{best['read_us_per_record']:.2f} us to copy and check, {best['ledger_us_per_record']:.2f} us in the ledger"
+        )
+
+
+if __name__ == "__main__":
+    main()
