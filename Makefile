@@ -1,0 +1,69 @@
+# What is set up, once: .venv from requirements/dev.txt, and the demo engine in a cache folder outside the checkout
+# ($HICACHE_WITNESS_CACHE, else hicache-witness in the user's cache folder).
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# A stamp is named after what it was made from: another branch, another lock, a moved checkout, and it is made anew.
+key = $(shell cat $(1) <(pwd) | sha256sum | cut -c1-12)
+PACKAGES := $(VENV)/.packages-$(call key,requirements/dev.txt)
+PROJECT := $(VENV)/.project-$(call key,requirements/dev.txt pyproject.toml)
+
+.PHONY: help demo test check bench matrix setup engine system lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup ## prove one real L2 -> L1 read on this machine, no GPU needed; writes out/demo/report.html
+	@$(BIN)/hicache-witness demo
+
+test: setup system engine lint ## everything, the real engine and real Prometheus included; under 25 minutes on 2 cores
+	@$(BIN)/pytest -m "not matrix"
+
+check: setup lint ## lint, types and the quick tests; under 2 minutes
+	@$(BIN)/pytest -q -m "not engine and not stack and not matrix"
+
+bench: setup ## what recording, reading and judging cost
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
+	@$(BIN)/pytest -m matrix tests/engine
+
+setup: $(PROJECT) ## .venv with the locked packages and this project
+
+engine: setup ## the demo engine's environment, about 1.3 GB
+	@$(BIN)/python -c "from hicache_proof.demo.environment import ensure; ensure()"
+
+system: ## the Debian packages that the stack tests need
+	@bash requirements/system.sh
+
+lock: ## write the lock files anew (LOCK=--upgrade takes the newest releases)
+	@bash requirements/lock.sh $(LOCK)
+
+clean: ## remove what was made in this checkout; the cache outside it stays
+	rm -rf $(VENV) .venv-lock out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: lint
+lint: setup
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy
+
+$(PACKAGES): requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hicache-witness needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV), once ..."
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(PROJECT): $(PACKAGES) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
