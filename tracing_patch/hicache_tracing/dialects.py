@@ -48,8 +48,9 @@ def loaded_tokens(result: Any) -> int:
 
 
 def first_chunk(req: Any) -> int:
-    """Prompt tokens of the request's first prefill chunk."""
-    return number(getattr(req, "extend_len", getattr(req, "extend_input_len", None)))
+    """Prompt tokens of the request's first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16) or the oldest name."""
+    in_range = getattr(getattr(req, "extend_range", None), "length", None)
+    return number(getattr(req, "extend_len", getattr(req, "extend_input_len", in_range)))
 
 
 def request_times(req: Any) -> tuple[int, int]:
@@ -107,14 +108,13 @@ def device_ns(ack: Any) -> int:
     return int(ack.start_event.elapsed_time(ack.finish_event) * 1e6)
 
 
-def ack_volume(ack: Any, controller: Any) -> tuple[int, int]:
-    """(tokens, bytes) of a transfer; ABSENT where this engine's ack does not carry them."""
-    tokens = number(getattr(ack, "num_tokens", None))
-    size = number(getattr(ack, "num_bytes", None))
-    if size <= 0 and tokens > 0:
-        per_token = bytes_per_token(controller)
-        size = tokens * per_token if per_token > 0 else ABSENT
-    return tokens, size
+def ack_bytes(ack: Any, tokens: int, controller: Any) -> int:
+    """Bytes of a transfer: the ack's own number over all pools (0.5.18+), else tokens times the KV bytes of one."""
+    size = getattr(ack, "num_bytes", 0)
+    if size:
+        return int(size)
+    per_token = bytes_per_token(controller)
+    return tokens * per_token if per_token > 0 else ABSENT
 
 
 def bytes_per_token(controller: Any) -> int:
@@ -147,7 +147,11 @@ def memory(scheduler: Any, controller: Any) -> tuple[int, ...]:
     host = getattr(getattr(host, "anchor_entry", None), "host_pool", host)
     per_token, slots = bytes_per_token(controller), getattr(host, "size", None)
     host_bytes = per_token * slots if slots is not None and per_token > 0 else ABSENT
-    pinned = getattr(host, "pin_memory", None)
+    rows = getattr(host, "kv_buffer", None)
+    if isinstance(rows, (list, tuple)):
+        rows = rows[0] if rows else None
+    is_pinned = getattr(rows, "is_pinned", None)
+    pinned = is_pinned() if is_pinned is not None else None
     return (
         allocated,
         reserved,

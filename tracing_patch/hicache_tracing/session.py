@@ -46,8 +46,8 @@ class Transfers:
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
-        self.queued: list[tuple[int, int]] = []  # (node id, operation id)
-        self.open: list[tuple[int, Any, int]] = []  # (transfer id, the engine's ack, bytes)
+        self.queued: list[tuple[int, int, int]] = []  # (node id, operation id, tokens)
+        self.open: list[tuple[int, Any, int, int]] = []  # (transfer id, the engine's ack, tokens, bytes)
         self.operations = 0
 
 
@@ -153,31 +153,32 @@ class Session:
 
     # -- transfers -------------------------------------------------------------------------------------------
 
-    def queued(self, transfers: Transfers, node_id: int) -> int:
+    def queued(self, transfers: Transfers, node_id: int, tokens: int) -> int:
         """A new operation id for an operation that the engine has just queued."""
         transfers.operations += 1
-        transfers.queued.append((node_id, transfers.operations))
+        transfers.queued.append((node_id, transfers.operations, tokens))
         return transfers.operations
 
     def submitted(self, transfers: Transfers, ack: Any, producer: int) -> int:
         """The engine merged what was queued into one transfer. Returns its id."""
         self.transfer_id += 1
-        pairs = transfers.queued
+        operations = transfers.queued
         transfers.queued = []
-        tokens, size = dialects.ack_volume(ack, self.controller)
+        tokens = sum(operation[2] for operation in operations)
+        size = dialects.ack_bytes(ack, tokens, self.controller)
         self.write(
             Kind.TRANSFER,
             b"",
             self.transfer_id,
             transfers.direction,
-            len(pairs),
+            len(operations),
             tokens,
             size,
             int(dialects.timed(ack)),
             producer,
-            extra=b"".join(PAIR.pack(*pair) for pair in pairs[:1000]),
+            extra=b"".join(PAIR.pack(node, operation) for node, operation, _ in operations[:1000]),
         )
-        transfers.open.append((self.transfer_id, ack, size))
+        transfers.open.append((self.transfer_id, ack, tokens, size))
         return self.transfer_id
 
     def drained(self, transfers: Transfers, queue: list[Any]) -> None:
@@ -203,11 +204,10 @@ class Session:
             transfers.queued = []
         return counts
 
-    def _done(self, direction: Direction, entry: tuple[int, Any, int], *, finished: int) -> None:
-        transfer_id, ack, size = entry
+    def _done(self, direction: Direction, entry: tuple[int, Any, int, int], *, finished: int) -> None:
+        transfer_id, ack, tokens, size = entry
         if self.witness is not None and direction is Direction.DEVICE_TO_HOST:
             self.witness.backup_finished(transfer_id)
-        tokens, _ = dialects.ack_volume(ack, self.controller)
         nanoseconds = dialects.device_ns(ack) if finished else ABSENT
         self.write(Kind.TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
 

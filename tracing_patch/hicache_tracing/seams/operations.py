@@ -28,7 +28,7 @@ def load(session: Session) -> tuple[Before, After]:
         host = argument(args, kwargs, 1, "host_indices")
         node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
         runs, complete, packed = host_runs(host)
-        operation = session.queued(session.loads, node)
+        operation = session.queued(session.loads, node, len(host))
         session.write(
             Kind.LOAD,
             session.key(session.rid) if session.rid else b"",
@@ -50,7 +50,8 @@ def write(session: Session) -> tuple[Before, After]:
         if args[0] is not session.controller:
             return None
         # the older controllers start the transfer inside write(): the operation must be known before
-        return session.queued(session.backups, dialects.number(argument(args, kwargs, 3, "node_id", -1)))
+        node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
+        return session.queued(session.backups, node, len(argument(args, kwargs, 1, "device_indices")))
 
     def after(operation: int | None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if operation is None:
@@ -60,7 +61,7 @@ def write(session: Session) -> tuple[Before, After]:
         accepted = result is not None
         if not accepted:
             queued = session.backups.queued
-            queued[:] = [pair for pair in queued if pair[1] != operation]
+            queued[:] = [entry for entry in queued if entry[1] != operation]
         runs, complete, packed = host_runs(result) if accepted else (0, 1, b"")
         # a backup forced by an eviction is not of the request that needed the room
         owner = "" if session.load_scope is not None else session.rid
