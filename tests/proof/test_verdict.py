@@ -300,6 +300,12 @@ NO_READ = [
         "storage-through-host",
         "storage",
     ),
+    Case(
+        "a control that reads is no witness against a request that does not",
+        but(L1_HIT, control=control(host=299)),
+        "nothing-promised",
+        "device",
+    ),
     Case("counters agree that nothing moved", but(L1_HIT, counters=counters(0, 0)), "nothing-promised", "device"),
 ]
 
@@ -350,6 +356,16 @@ def test_a_partial_load_says_so() -> None:
         computed_tokens=200,
     )
     assert "partial: 100 of 299 promised tokens were loaded" in judge(evidence).reasons
+
+
+def test_a_whole_load_does_not() -> None:
+    assert judge(L2_READ).reasons == (RULES["all-agree"],)
+
+
+def test_only_an_account_that_credits_l3_can_disagree_with_the_origin() -> None:
+    reasons = judge(but(attribution=scheduler(device=299, host=0, storage=0))).reasons
+    assert not any("provenance" in reason for reason in reasons)
+    assert judge(but(attribution=scheduler(host=None, storage=299))).verdict == "consistent"
 
 
 def test_what_keeps_a_read_from_being_proven_is_listed() -> None:

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from hicache_proof.evidence import Evidence, Recorder
+from hicache_proof.evidence import Evidence, Recorder, Writer
 from hicache_proof.verdict import judge
+from hicache_proof.witnesses import WITNESSES
 
-from .evidences import L1_HIT, answer, but, content, counters, lookup, physical, scheduler, sibling, transfer
+from .evidences import (
+    L1_HIT,
+    RECORDER_OFF,
+    RETRIED,
+    answer,
+    but,
+    content,
+    control,
+    counters,
+    load_back,
+    lookup,
+    physical,
+    provenance,
+    reply,
+    residency,
+    scheduler,
+    sibling,
+    transfer,
+)  # fmt: skip
+
+
+def written_by(requests: str) -> tuple[Writer, ...]:
+    return tuple(Writer(request_id=name, operation_id=1, tokens=50, written_at_ns=500) for name in requests)
+
 
 CONTENT = [
     ("nobody looked", but(), "not_checked"),
@@ -43,6 +68,124 @@ def test_damaged_content_leaves_the_tier_proven_and_corroborates_nothing() -> No
 
 def test_unseen_rows_are_told() -> None:
     assert "content: 298 rows compared, 1 without a signature" in judge(but(content=content(298, unseen=1))).reasons
+
+
+FACTS = {name: "transfers" if name == "transfer" else name for name in WITNESSES}
+
+OF_ITS_OWN_FACTS = [
+    ("load_back", load_back(evicted_tokens=64), "supports", "after evicting 64 from L1"),
+    ("load_back", load_back(0, "no_room"), "contradicts", "declined 299 promised tokens: no room in L1"),
+    ("load_back", load_back(0, "below_threshold", threshold=10), "contradicts", "threshold of 10 tokens"),
+    ("load_back", load_back(0, "over_quota", quota=64), "contradicts", "quota of 64 tokens"),
+    ("load_back", load_back(0, "over_quota"), "contradicts", "quota of this prefill"),
+    ("load_back", load_back(0, "new"), "contradicts", "outcome 'new'"),
+    ("residency", residency(node_seen_leaving=None), "silent", "450 tokens left L1 afterwards"),
+    ("residency", residency(node_seen_leaving=None), "silent", "which blocks left is not known"),
+    ("residency", residency(node_seen_leaving=None, left_device_tokens=None), "silent", "not observable"),
+    ("residency", residency(node_seen_leaving=None, left_device_tokens=None), "silent", "not observed"),
+    ("residency", residency(unfinished_backup_tokens=9), "silent", "9 more tokens was never seen finished"),
+    ("residency", residency(backed_up_tokens=9), "silent", "299 were read"),
+    (
+        "residency",
+        residency(left_device_tokens=0, node_seen_leaving=False, returned_since=True),
+        "silent",
+        "L1 may still have held them",
+    ),
+    (
+        "residency",
+        residency(backed_up_tokens=0, left_device_tokens=0, node_seen_leaving=False),
+        "silent",
+        "written by nothing the recorder saw",
+    ),
+    ("residency", residency(left_device_tokens=0, node_seen_leaving=False), "contradicts", "never seen"),
+    ("provenance", provenance(0), "silent", "no known backup wrote any of them"),
+    ("provenance", provenance(100), "silent", "199 were written by no backup that was seen"),
+    ("provenance", provenance(100, 100), "silent", "not all slots of the read were recorded"),
+    ("provenance", replace(provenance(), writers=()), "supports", "by backups that the recorder saw"),
+    ("provenance", replace(provenance(), writers=written_by("abc")), "supports", "request a, b, c"),
+    ("provenance", replace(provenance(), writers=written_by("abcde")), "supports", "and 2 more"),
+    ("transfer", (transfer(device_seconds=0.0125),), "supports", "12.50 ms on the device clock"),
+    ("transfer", (transfer(200, device_seconds=0.01), transfer(99)), "supports", "2 transfer(s), finished"),
+    ("transfer", (transfer(requests=3),), "supports", "shared with 2 other request(s)"),
+    ("transfer", (transfer(), transfer(0)), "supports", "in 1 transfer(s)"),
+    ("transfer", (transfer(finished=None),), "silent", "not seen finished yet"),
+    ("transfer", (transfer(finished=False),), "silent", "dropped by a reset"),
+    ("attribution", scheduler(storage=None), "supports", "L2 299"),
+    ("reply", reply(None, None, None, cached_tokens=9), "silent", "no split by tier of its 9 cached tokens"),
+    ("counters", counters(), "supports", "load-back 299, cached from host 299 tokens"),
+    ("counters", counters(None), "silent", "no load-back counter on this engine"),
+    ("physical", physical(), "supports", "177400 bytes crossed the bus for 153088 claimed (ratio 1.16)"),
+    ("content", content(), "supports", "299 of 299 checked rows equal (full, 2 layers)"),
+    ("content", content(mismatched=9), "silent", "290 of 299 checked rows equal (full, 2 layers): 9 damaged"),
+    ("content", content(unseen=9), "silent", "9 loaded rows had no signature"),
+    ("content", content(200), "silent", "not the whole read"),
+    ("answer", answer(), "supports", "5 of 5 markers recalled"),
+    ("answer", answer(planted=0, recalled=0), "supports", "tolerance 0.001"),
+    ("answer", answer(recalled=4), "silent", "not the L1 answer"),
+    ("control", control(), "supports", "control (HiCache off) shows no L2 read"),
+    ("control", control(None, None, 0, "forced_miss"), "supports", "control (forced miss)"),
+    ("control", control(None, None, 299), "silent", "no figure to compare"),
+    ("control", control(None, 0, 299), "supports", "no L2 read"),
+    ("ranks", (sibling(),), "supports", "1 sibling rank(s) tell the same: rank tp1 attributed 299"),
+    ("ranks", (sibling(None, None),), "silent", "none of them tells of an L2 read"),
+    ("ranks", (sibling(None, 299),), "supports", "rank tp1 attributed unknown and loaded 299 L2 tokens"),
+    ("ranks", (sibling(299, 100),), "contradicts", "loaded 100"),
+    ("ranks", (sibling(0, 299),), "contradicts", "attributed 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "fact", "stance", "words"), OF_ITS_OWN_FACTS)
+def test_what_each_witness_says_of_its_own_facts(name: str, fact: object, stance: str, words: str) -> None:
+    state = WITNESSES[name](but(**{FACTS[name]: fact}))
+    assert (state.name, state.stance) == (name, stance)
+    assert words in state.says
+
+
+OF_OTHER_FACTS_TOO = [
+    ("lookup", but(), "supports", "matched 0 tokens in L1 and 299 in L2 of 300"),
+    ("lookup", L1_HIT, "contradicts", "matched 299 tokens in L1 and 0 in L2 of 300"),
+    ("lookup", but(L1_HIT, recorder=RETRIED), "silent", "admission was retried"),
+    ("lookup", but(recorder=RETRIED), "supports", "299 in L2"),
+    ("load_back", but(), "supports", "loaded 299 of 299 promised tokens"),
+    ("load_back", but(load_back=load_back(0, "no_room"), recorder=RETRIED), "silent", "an earlier one may have"),
+    ("residency", but(), "supports", "299 tokens backed up, then seen leaving L1, not loaded back since"),
+    (
+        "residency",
+        but(attribution=scheduler(host=199, storage=100), residency=residency(backed_up_tokens=199)),
+        "supports",
+        "199 tokens backed up",
+    ),
+    (
+        "residency",
+        but(attribution=scheduler(host=199, storage=100), residency=residency(backed_up_tokens=150)),
+        "silent",
+        "199 were read",
+    ),
+    ("provenance", but(), "supports", "299 of 299 host slots read were written by the backup of request request-a"),
+    ("transfer", but(), "supports", "299 tokens host to device in 1 transfer(s), finished"),
+    ("attribution", but(), "supports", "cached tokens L1 0, L2 299, L3 0"),
+    ("counters", but(L1_HIT, counters=counters(0, 0)), "contradicts", "load-back 0"),
+    ("ranks", but(L1_HIT, ranks=(sibling(0, 0),)), "silent", "none of them tells of an L2 read"),
+]
+
+
+@pytest.mark.parametrize(("name", "evidence", "stance", "words"), OF_OTHER_FACTS_TOO)
+def test_what_each_witness_says_in_the_light_of_others(name: str, evidence: Evidence, stance: str, words: str) -> None:
+    state = WITNESSES[name](evidence)
+    assert (state.name, state.stance) == (name, stance)
+    assert words in state.says
+
+
+def test_without_its_facts_a_witness_is_absent() -> None:
+    nothing = Evidence(request_id="r", engine="e", rank="tp0", recorder=RECORDER_OFF)
+    assert {witness(nothing).stance for witness in WITNESSES.values()} == {"absent"}
+
+
+def test_a_statement_that_ends_without_remarks_has_none() -> None:
+    assert WITNESSES["transfer"](but()).says == "299 tokens host to device in 1 transfer(s), finished"
+    assert WITNESSES["load_back"](but()).says == "loaded 299 of 299 promised tokens"
+    assert WITNESSES["provenance"](but(provenance=replace(provenance(), writers=written_by("abc")))).says.endswith("c")
+    assert "markers" not in WITNESSES["answer"](but(answer=answer(planted=0, recalled=0))).says
 
 
 NO_USE = [
