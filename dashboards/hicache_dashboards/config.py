@@ -90,6 +90,20 @@ class L2(_Section, frozen=True):
     bandwidth: Ratio
 
 
+class Machine(_Section, frozen=True):
+    gpu_memory_headroom: Ratio
+    host_memory_headroom: Ratio
+    cgroup_headroom: Ratio
+    memory_pressure: Ratio
+    pinned: Ratio
+    report_age_seconds: Positive
+
+
+class Storage(_Section, frozen=True):
+    least_fetched: Ratio
+    timeouts: Ratio
+
+
 class Settings(_Section, frozen=True):
     scrape: Scrape
     links: Links
@@ -99,6 +113,8 @@ class Settings(_Section, frozen=True):
     ttft: Ttft
     burn: Burn
     l2: L2
+    machine: Machine
+    storage: Storage
 
 
 def text() -> str:

@@ -36,7 +36,13 @@ def _matcher(label: str, value: str) -> str:
 
 def own_labels(family: Family, part: str = "") -> tuple[str, ...]:
     """Labels that the family adds to those of its target and engine."""
-    return (*family.labels, *_BUCKET) if part == "bucket" else family.labels
+    labels = tuple(label for label in family.labels if label != "engine")
+    return (*labels, *_BUCKET) if part == "bucket" else labels
+
+
+def has_engine(family: Family) -> bool:
+    """False for what describes the sidecar or its machine."""
+    return "engine" in family.labels or family.source in ("recorder", "engine", "proof")
 
 
 def number(value: float) -> str:

@@ -50,7 +50,7 @@ def median(series: str, window: str, ago: str) -> str:
 
 def either(preferred: str, otherwise: str) -> str:
     """Two sources of the same number, for engines where one of them is missing."""
-    return f"({preferred})\nor\n({otherwise})"
+    return f"({preferred})\nor {ENGINE}\n({otherwise})"
 
 
 def _combined(how: str, family: Family, keep: tuple[str, ...], expression: str, part: str = "") -> str:
