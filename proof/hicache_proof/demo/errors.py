@@ -2,7 +2,7 @@
 
 
 class DemoError(Exception):
-    """Base of the three below."""
+    """Base of those below."""
 
 
 class SetupError(DemoError):
@@ -15,3 +15,7 @@ class NotInstalledError(DemoError):
 
 class EngineError(DemoError):
     """The server did not start, or it died. The text ends with the last lines of its log."""
+
+
+class SidecarError(DemoError):
+    """The sidecar did not start. The text ends with the last lines of its log."""

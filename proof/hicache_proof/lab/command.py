@@ -81,15 +81,13 @@ def lab(
 
 
 def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_run: bool) -> int:
-    stderr, stdout = Console(stderr=True), Console()
+    stderr, stdout = Console(stderr=True), console_report.stdout()
     experiment = Lab(target, options)
     if dry_run:
         console_report.print_plan(experiment.preview(), stdout)
         return 0
     if experiment.sidecar_missing:
-        stderr.print(
-            f"[yellow]{experiment.sidecar_missing}: without the flight recorder nothing can be proven[/yellow]"
-        )
+        click.echo(f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven", err=True)
     with progress.shown(stderr) as reporter:
         run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
     if out is not None:

@@ -10,7 +10,14 @@ from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.run import LabRun
 from hicache_proof.report import view
 
+PIPE_WIDTH = 140
+"""Columns where nobody can see how wide the page is; rich would break lines at 80."""
 _STYLES = {"supports": "green", "contradicts": "red", "silent": "yellow", "absent": "dim"}
+
+
+def stdout() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)
 
 
 def print_run(run: LabRun, console: Console) -> None:

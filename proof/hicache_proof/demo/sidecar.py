@@ -1,0 +1,89 @@
+"""The sidecar as a child process, for as long as the demo runs."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from hicache_proof.demo import leash
+from hicache_proof.demo.environment import tail
+from hicache_proof.demo.errors import SidecarError
+
+START_DEADLINE = 30.0
+
+
+class Sidecar:
+    """``with Sidecar(engine.url, engine.rings, folder) as sidecar: ...``: ``folder`` gets ``sidecar.log``."""
+
+    def __init__(self, engine_url: str, rings: Path, folder: Path) -> None:
+        self.log = folder / "sidecar.log"
+        self.port = _free_port()
+        self._engine_url = engine_url
+        self._rings = rings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> Sidecar:
+        """Start and wait until it is ready. Raises SidecarError."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", leash.__file__, *self._command()],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us alone
+            )
+        self._wait(time.monotonic() + START_DEADLINE)
+        return self
+
+    def close(self) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        self._process.stdin.close()
+        self._process.wait(timeout=leash.GRACE + 30)
+
+    def __enter__(self) -> Sidecar:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _command(self) -> list[str]:
+        listen = f"127.0.0.1:{self.port}"
+        serve = ["serve", "--engine", self._engine_url, "--rings", str(self._rings), "--listen", listen]
+        return [sys.executable, "-m", "hicache_exporter.cli", *serve]
+
+    def _wait(self, deadline: float) -> None:
+        while time.monotonic() < deadline:
+            if self._process is not None and self._process.poll() is not None:
+                raise SidecarError(f"the sidecar died at its start. {self._last_words()}")
+            try:
+                if httpx.get(f"{self.url}/-/ready", timeout=5, trust_env=False).is_success:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.1)
+        raise SidecarError(f"the sidecar was not ready in {START_DEADLINE:.0f} s. {self._last_words()}")
+
+    def _last_words(self) -> str:
+        return f"Its log, {self.log}, ends with:\n{tail(self.log)}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
