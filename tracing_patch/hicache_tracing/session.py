@@ -221,6 +221,6 @@ class Session:
             return LoadBackOutcome.NO_ROOM
         if threshold != ABSENT and promised < threshold:
             return LoadBackOutcome.BELOW_THRESHOLD
-        if quota != ABSENT:
+        if quota != ABSENT and promised > quota:
             return LoadBackOutcome.OVER_QUOTA
         return LoadBackOutcome.UNKNOWN

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine_parts import CopyOperation, Event, Pool
+
+
+class HiCacheAck(NamedTuple):
+    start_event: Event
+    finish_event: Event
+    node_ids: list
+
+
+class HiCacheController:
+    write_policy = "write_through"
+
+    def __init__(self, device_pool: Pool, host_pool: Pool):
+        self.mem_pool_device = self.mem_pool_device_allocator = device_pool
+        self.mem_pool_host = host_pool
+        self.write_queue, self.load_queue = [], []
+        self.ack_write_queue, self.ack_load_queue = [], []
+        self.backup_ids = 0
+
+    def reset(self):
+        for queue in (self.write_queue, self.load_queue, self.ack_write_queue, self.ack_load_queue):
+            queue.clear()
+
+    def write(self, device_indices, priority=None, node_id=-1):
+        host_indices = self.mem_pool_host.alloc(len(device_indices))
+        if host_indices is None:
+            return None
+        self.write_queue.append(CopyOperation(host_indices, device_indices, node_id, priority))
+        self.start_writing()
+        return host_indices
+
+    def start_writing(self) -> None:
+        if self.write_queue:
+            self.ack_write_queue.append(self._move(self.write_queue))
+
+    def load(self, host_indices, priority=None, node_id=-1):
+        device_indices = self.mem_pool_device_allocator.alloc(len(host_indices))
+        if device_indices is None:
+            return None
+        self.load_queue.append(CopyOperation(host_indices, device_indices, node_id, priority))
+        return device_indices
+
+    def start_loading(self) -> int:
+        if not self.load_queue:
+            return -1
+        self.ack_load_queue.append(self._move(self.load_queue))
+        return len(self.ack_load_queue) % 3
+
+    def evict_device(self, device_indices) -> int:
+        self.mem_pool_device_allocator.free(device_indices)
+        return len(device_indices)
+
+    def evict_host(self, host_indices, backup_only: bool = True) -> int:
+        self.mem_pool_host.free(host_indices)
+        return len(host_indices)
+
+    def write_storage(self, host_indices, token_ids, hash_value=None, prefix_keys=None) -> int:
+        self.backup_ids += 1
+        return self.backup_ids
+
+    @staticmethod
+    def _move(queue):
+        operations = list(queue)
+        queue.clear()
+        return HiCacheAck(Event(), Event(), [node for operation in operations for node in operation.node_ids])
