@@ -19,6 +19,8 @@ REPETITIONS = 3
 LONGEST_DEFAULT_PREFIX = 32768
 OVERSHOOT = 0.05
 """By how much the eviction load exceeds L1: pages are rounded up, and a request may hold some while it is served."""
+SAFE_SHARE = 0.95
+"""How much of the room a default prefix takes: the engine's own health checks write to the cache as well."""
 FEWEST_PAGES = 2
 FEWEST_TOKENS = 32
 """SGLang leaves tiny load-backs undone (below 10 tokens by default)."""
@@ -56,7 +58,9 @@ def make(
     # the warm-up and every repetition write two prefixes (the second one is the forced miss) and what follows them
     prefixes = 2 * (repetitions + 1)
     # left in L1 on purpose, all of it must fit there: else one prefix would push another one out
-    room = (free - fillers * filler if evict else min(free, device)) // prefixes - _beside_prefix(page)
+    room = int(SAFE_SHARE * (free - fillers * filler if evict else min(free, device))) // prefixes - _beside_prefix(
+        page
+    )
     prefix, why = _prefix(facts, device, room, prefix_tokens)
     written = prefixes * (prefix + _beside_prefix(page)) + fillers * filler
     if written > free:
