@@ -54,11 +54,10 @@ class PcieMeter:
         """
         gap_ns = after_ns - self._last_before_ns
         most = max(self._tx.advance(tx), self._rx.advance(rx))
-        return self._sample(before_ns, after_ns, self._classify(gap_ns, most, rested_ns, active_ns))
+        gap = Gap.EXACT if gap_ns <= self.wrap_ns else self._long_gap(gap_ns, most, rested_ns, active_ns)
+        return self._sample(before_ns, after_ns, gap)
 
-    def _classify(self, gap_ns: int, most: int, rested_ns: int, active_ns: int) -> Gap:
-        if gap_ns <= self.wrap_ns:
-            return Gap.EXACT
+    def _long_gap(self, gap_ns: int, most: int, rested_ns: int, active_ns: int) -> Gap:
         overslept = gap_ns - rested_ns > self.wrap_ns
         explained = QUIET_BYTES + WRAP * active_ns // self.wrap_ns
         if overslept or active_ns > self.wrap_ns or most > explained:

@@ -17,7 +17,7 @@ class Pace:
 
     def __init__(self, wrap_ns: int) -> None:
         self.busy_ns = min(20 * MILLISECOND, wrap_ns // 2)
-        self.look_ns = min(wrap_ns * 7 // 10, self.IDLE_NS)
+        self.look_ns = min(wrap_ns * 4 // 5, self.IDLE_NS)
         self._busy_until_ns = 0
 
     def stir(self, now_ns: int) -> None:

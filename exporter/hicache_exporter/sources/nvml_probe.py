@@ -127,15 +127,17 @@ class Session:
 def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callable[[], bool]) -> None:
     """Probe until ``alive`` says no. NVML's own errors pass to the caller."""
     relist_ns = RELIST_NS
-    while alive():
+    while True:
         session = Session(nvml, board, activity)
         started_ns = facts_at_ns = monotonic_ns()
-        while alive():
+        while True:
             now_ns = monotonic_ns()
             board.beat(now_ns)
             if now_ns >= facts_at_ns:
                 facts_at_ns = now_ns + FACTS_EVERY_NS
                 board.publish(session.snapshot())
+                if not alive():
+                    return
             pause_ns = session.step(monotonic_ns())
             if session.incomplete and now_ns - started_ns > relist_ns:
                 relist_ns = min(2 * relist_ns, RELIST_MOST_NS)

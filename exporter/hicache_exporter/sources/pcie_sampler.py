@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hicache_exporter.core.pcie_meter import Gap, PcieMeter, Sample
+from hicache_exporter.core.pcie_meter import QUIET_BYTES, Gap, PcieMeter, Sample
 from hicache_exporter.core.pcie_pace import Pace
 from hicache_exporter.sources.pcie_counters import NotObservableError, PcieCounters, Reading
 from hicache_exporter.sources.probe_board import Board, DeviceArea
 
-STIR_BYTES_PER_NS = 0.032  # 32 MB/s: a hundred times an idle link, far below any transfer
+STIR_BYTES_PER_NS = QUIET_BYTES / Pace.IDLE_NS / 2
+"""8 MB/s keeps the sampler awake: 25 times an idle link, and a rest at less can't come out as unsafe."""
 SLOWEST_WRAP_NS = 1_000_000_000
 
 

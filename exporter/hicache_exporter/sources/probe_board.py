@@ -148,15 +148,20 @@ class DeviceArea:
     def unsafe_gaps(self) -> int:
         return self._get(_UNSAFE)
 
+    @property
+    def count(self) -> int:
+        """Samples taken since the sidecar started."""
+        return self._get(_COUNT)
+
     def append(self, sample: Sample) -> None:
-        count = self._get(_COUNT) + 1
+        count = _U64.unpack_from(self._map, self._start + _COUNT)[0] + 1
         _SAMPLE.pack_into(self._map, self._slot(count), count, *sample)
-        if sample.gap is Gap.UNSAFE or (sample.gap is Gap.BREAK and count > 1):
-            self._set(_UNSAFE, self._get(_UNSAFE) + 1)
-        self._set(_COUNT, count)
+        if sample.gap >= Gap.UNSAFE and count > 1:  # the first sample ever is a beginning, not a loss
+            self._set(_UNSAFE, self.unsafe_gaps + 1)
+        _U64.pack_into(self._map, self._start + _COUNT, count)
 
     def newest_first(self) -> Iterator[Sample]:
-        count = self._get(_COUNT)
+        count = self.count
         for wanted in range(count, max(0, count - KEPT), -1):
             number, before_ns, after_ns, tx, rx, gap = _SAMPLE.unpack_from(self._map, self._slot(wanted))
             if number != wanted:
