@@ -10,6 +10,7 @@ from hicache_exporter.core.pcie_meter import Gap, Sample
 
 BASELINE_SPAN_NS = 10_000_000_000
 MIN_BASELINE_GAPS = 3
+TOO_EARLY = "no sample after the window yet"
 
 
 class BusBytes(NamedTuple):
@@ -21,7 +22,8 @@ class BusWindow(NamedTuple):
     """``moved`` covers the window and up to ``slack_ns`` around it (the samples never fall on its edges).
 
     ``usual`` is what the same span would have shown at the usual rate of the ten seconds before; None: too few
-    samples for a rate. ``usable`` False: ``why_not`` says why, ``moved`` is then None or a lower bound.
+    samples for a rate. ``usable`` False: ``why_not`` says why, ``moved`` is then None or a lower bound. ``exact``
+    False although usable: the sampler rested in the window, and traffic that no engine recorded may have wrapped.
     """
 
     usable: bool
@@ -29,6 +31,7 @@ class BusWindow(NamedTuple):
     moved: BusBytes | None = None
     usual: BusBytes | None = None
     slack_ns: int | None = None
+    exact: bool = False
 
 
 def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
@@ -41,11 +44,11 @@ def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
             end, worst = sample, sample.gap
             continue
         if end is None:
-            return BusWindow(False, "no sample after the window yet")
+            return BusWindow(False, TOO_EARLY)
         if sample.after_ns <= t0_ns:
             return _between(sample, end, worst, _usual_rate(sample, samples), t1_ns - t0_ns)
         worst = max(worst, sample.gap)
-    return BusWindow(False, "no sample after the window yet" if end is None else "the window lies before the history")
+    return BusWindow(False, TOO_EARLY if end is None else "the window lies before the history")
 
 
 def _between(start: Sample, end: Sample, worst: Gap, rate: tuple[float, float] | None, length_ns: int) -> BusWindow:
@@ -55,7 +58,8 @@ def _between(start: Sample, end: Sample, worst: Gap, rate: tuple[float, float] |
     moved = BusBytes(end.tx - start.tx, end.rx - start.rx)
     if end.tx == 0 and end.rx == 0:
         return BusWindow(False, "the counters have never moved", None, None, span_ns - length_ns)
-    return BusWindow(worst not in why_not, why_not.get(worst), moved, usual, span_ns - length_ns)
+    slack_ns = span_ns - length_ns
+    return BusWindow(worst not in why_not, why_not.get(worst), moved, usual, slack_ns, worst is Gap.EXACT)
 
 
 def _usual_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] | None:

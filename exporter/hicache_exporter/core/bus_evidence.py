@@ -1,0 +1,44 @@
+"""What the bus saw of a request's load-back, as evidence: the claim of the engine beside the bytes of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hicache_exporter.core.pcie_window import BusWindow
+from hicache_proof.evidence import Physical, Transfer
+
+
+class Claim(NamedTuple):
+    """Bytes that the engine says it moved from host to device between two moments (CLOCK_MONOTONIC)."""
+
+    bytes: int
+    t0_ns: int
+    t1_ns: int
+
+
+def claim_of(transfers: Iterable[Transfer] | None) -> Claim | None:
+    """The load-back transfers of one request taken together. None: there are none, or one is unfinished or unsized."""
+    found = list(transfers or ())
+    sizes = [transfer.bytes for transfer in found if transfer.bytes is not None]
+    ends = [transfer.finished_ns for transfer in found if transfer.finished and transfer.finished_ns is not None]
+    if not found or len(sizes) < len(found) or len(ends) < len(found):
+        return None
+    return Claim(sum(sizes), min(transfer.submitted_ns for transfer in found), max(ends))
+
+
+def physical(claim: Claim, seen: BusWindow) -> Physical:
+    """The claim against the window. A window that can't be held against it says why and gives its numbers as zero."""
+    why_not = seen.why_not
+    if why_not is None and seen.usual is None:
+        why_not = "too few samples before the window for its usual traffic"
+    moved, usual = (seen.moved.rx if seen.moved else 0), (seen.usual.rx if seen.usual else 0)
+    if why_not is None and not seen.exact and moved - usual < claim.bytes:
+        why_not = "fewer bytes than claimed, but the sampler rested in the window and may have missed a wrap"
+    return Physical(
+        claimed_bytes=claim.bytes,
+        bus_bytes=moved,
+        baseline_bytes=usual,
+        usable=why_not is None,
+        why_not=why_not,
+    )

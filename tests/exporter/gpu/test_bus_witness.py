@@ -1,0 +1,154 @@
+"""From the bytes on the bus to the physical evidence on a request."""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from hicache_exporter.bus_witness import BusWitness
+from hicache_exporter.core.bus_evidence import Claim, claim_of, physical
+from hicache_exporter.core.identity import parse_identity
+from hicache_exporter.core.pcie_meter import Gap, Sample
+from hicache_exporter.core.pcie_window import BusBytes, BusWindow
+from hicache_exporter.rank_processes import gpu_of, rank_processes
+from hicache_exporter.sources.gpu_probe import GpuProbe
+from hicache_proof.evidence import Evidence, Recorder, Transfer
+from hicache_proof.witnesses import physical as physical_witness
+
+MS = 1_000_000
+CLAIMED = 1_835_008_000
+FACTS = {"port": 30000, "host": "0.0.0.0", "tp_rank": 0, "host_tokens": 1000, "bytes_per_token": 512}
+
+
+def transfer(**changes):
+    facts = {"transfer_id": 1, "tokens": 32000, "request_tokens": 32000, "bytes": CLAIMED, "submitted_ns": 1000 * MS}
+    return Transfer(**facts | {"finished_ns": 1060 * MS, "finished": True} | changes)
+
+
+def evidence(*transfers):
+    recorder = Recorder(watching=True, lost_records=0)
+    return Evidence(request_id="r", engine="e", rank="tp0", recorder=recorder, transfers=transfers or None)
+
+
+def seen(moved=CLAIMED * 116 // 100, usual=500_000, exact=True, **changes):
+    return BusWindow(**{"usable": True, "why_not": None} | changes)._replace(
+        moved=BusBytes(0, moved), usual=None if usual is None else BusBytes(0, usual), exact=exact
+    )
+
+
+def test_the_claim_spans_all_finished_transfers_of_the_request():
+    later = transfer(transfer_id=2, bytes=1000, submitted_ns=1100 * MS, finished_ns=1200 * MS)
+    assert claim_of((transfer(), later)) == Claim(CLAIMED + 1000, 1000 * MS, 1200 * MS)
+
+
+@pytest.mark.parametrize("changes", [{"bytes": None}, {"finished_ns": None, "finished": None}, {"finished": False}])
+def test_what_is_unfinished_or_unsized_claims_nothing(changes):
+    assert claim_of((transfer(), transfer(transfer_id=2, **changes))) is None
+    assert claim_of(None) is None
+
+
+CLAIM = Claim(CLAIMED, 1000 * MS, 1060 * MS)
+
+
+def test_the_bytes_of_a_real_load_back_support_it():
+    found = physical(CLAIM, seen())
+    assert (found.usable, found.why_not, found.baseline_bytes) == (True, None, 500_000)
+    assert physical_witness.testify(witnessed(found)).stance == "supports"
+
+
+def test_a_bus_that_stood_still_contradicts_it():
+    assert physical_witness.testify(witnessed(physical(CLAIM, seen(moved=500_000)))).stance == "contradicts"
+
+
+def test_too_few_bytes_in_a_window_with_a_rest_prove_nothing_but_enough_do():
+    few = physical(CLAIM, seen(moved=500_000, exact=False))
+    assert not few.usable
+    assert physical_witness.testify(witnessed(few)).stance == "silent"
+    assert physical(CLAIM, seen(exact=False)).usable
+
+
+def test_a_window_that_is_unusable_keeps_its_reason():
+    found = physical(CLAIM, seen(usable=False, why_not="a counter may have wrapped unseen"))
+    assert (found.usable, found.why_not) == (False, "a counter may have wrapped unseen")
+
+
+def test_without_a_usual_rate_there_is_nothing_to_subtract():
+    assert physical(CLAIM, seen(usual=None)).why_not.startswith("too few samples")
+
+
+def witnessed(physical_evidence):
+    return msgspec.structs.replace(evidence(transfer()), physical=physical_evidence)
+
+
+@pytest.fixture
+def sampled(tmp_path):
+    """A probe whose history shows one load-back of CLAIMED bytes, 16 % overhead, on GPU-a at 1.0 s."""
+    probe = GpuProbe(tmp_path)
+
+    def make(*uuids, until_ms=1500):
+        for uuid in uuids:
+            area = probe._board.area(uuid)
+            for at in range(0, until_ms, 20):
+                rx = at * 10 + (CLAIMED * 116 // 100 if at >= 1040 and uuid == "GPU-a" else 0)
+                area.append(Sample(at * MS, at * MS + 1, at, rx, Gap.EXACT))
+        return BusWitness(probe)
+
+    yield make
+    probe.stop()
+
+
+def ledger(**facts):
+    return SimpleNamespace(identity=parse_identity(FACTS | facts))
+
+
+def test_the_witness_looks_at_the_gpu_that_the_rank_names(sampled):
+    witness = sampled("GPU-a", "GPU-b")
+    found = witness(ledger(gpu_uuid="a"), evidence(transfer())).physical
+    assert found.usable
+    assert found.bus_bytes == pytest.approx(1.16 * CLAIMED, rel=1e-4)
+    other = witness(ledger(gpu_uuid="GPU-b"), evidence(transfer()))
+    assert physical_witness.testify(other).stance == "contradicts"
+
+
+def test_a_rank_that_names_no_gpu_is_on_the_only_one_or_unknown(sampled):
+    assert sampled("GPU-a")(ledger(), evidence(transfer())).physical.usable
+    unknown = sampled("GPU-a", "GPU-b")(ledger(), evidence(transfer())).physical
+    assert unknown.why_not == "the engine does not tell which of the GPUs it uses"
+
+
+def test_without_a_gpu_or_a_claim_the_witness_is_absent_not_silent(sampled):
+    assert sampled()(ledger(), evidence(transfer())).physical is None
+    assert sampled("GPU-a")(ledger(), evidence()).physical is None
+
+
+def test_a_window_that_is_not_closed_yet_is_early(sampled):
+    witness = sampled("GPU-a", until_ms=1050)
+    assert witness.is_early(ledger(), evidence(transfer()))
+    assert not witness.is_early(ledger(), evidence())
+    assert not sampled("GPU-a").is_early(ledger(), evidence(transfer()))
+
+
+def followed(**changes):
+    memory = {"allocated": 5, "reserved": 90, "weights": 20, "kv_pool": 60}
+    parts = {"identity": parse_identity(FACTS | {"gpu_uuid": "a"}), "memory": memory, "ended": False}
+    return SimpleNamespace(
+        ledger=SimpleNamespace(**parts | changes),
+        engine=SimpleNamespace(label="127.0.0.1:30000"),
+        ring=SimpleNamespace(header=SimpleNamespace(pid=77, created_ns=5)),
+    )
+
+
+def test_ranks_are_processes_with_their_gpu_their_l2_and_their_account_of_memory():
+    follower = SimpleNamespace(followed={"one": followed(), "dead": followed(ended=True)})
+    (rank,) = rank_processes(follower)
+    assert (rank.engine, rank.rank, rank.pid, rank.born_ns) == ("127.0.0.1:30000", "tp0", 77, 5)
+    assert (rank.gpu_uuid, rank.l2_bytes) == ("GPU-a", 512_000)
+    assert rank.memory == (90, 20, 60)
+
+
+def test_what_a_rank_does_not_tell_is_unknown():
+    bare = {"port": 30000}
+    follower = SimpleNamespace(followed={"one": followed(identity=parse_identity(bare), memory={})})
+    (rank,) = rank_processes(follower)
+    assert (rank.gpu_uuid, rank.l2_bytes, rank.memory) == (None, None, (None, None, None))
+    assert gpu_of(parse_identity(bare | {"gpu_uuid": 5})) is None
