@@ -48,7 +48,7 @@ def loaded_tokens(result: Any) -> int:
 
 
 def first_chunk(req: Any) -> int:
-    """Prompt tokens of the request's first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16) or the oldest name."""
+    """Prompt tokens of the first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16 on) or ``extend_input_len``."""
     in_range = getattr(getattr(req, "extend_range", None), "length", None)
     return number(getattr(req, "extend_len", getattr(req, "extend_input_len", in_range)))
 
@@ -138,11 +138,12 @@ def memory(scheduler: Any, controller: Any) -> tuple[int, ...]:
     """
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
-    allocated = reserved = ABSENT
+    allocated = reserved = weights = ABSENT
     if cuda is not None and cuda.is_initialized():
         statistics = cuda.memory_stats_as_nested_dict()
         allocated = int(statistics["allocated_bytes"]["all"]["current"])
         reserved = int(statistics["reserved_bytes"]["all"]["current"])
+        weights = _weights(scheduler)
     host = getattr(controller, "mem_pool_host", None)
     host = getattr(getattr(host, "anchor_entry", None), "host_pool", host)
     per_token, slots = bytes_per_token(controller), getattr(host, "size", None)
@@ -155,7 +156,7 @@ def memory(scheduler: Any, controller: Any) -> tuple[int, ...]:
     return (
         allocated,
         reserved,
-        _weights(scheduler),
+        weights,
         _pool_bytes(getattr(controller, "mem_pool_device", None)),
         host_bytes,
         ABSENT if pinned is None else int(pinned is True),

@@ -53,8 +53,11 @@ class Seam:
     def _tell(self) -> None:
         try:
             self.changed(self)
-        except Exception:
-            self.on = False  # not even our own book-keeping works: be silent
+        except Exception:  # not even our own book-keeping works: be silent, and say so where that still can be
+            self.on = False
+            self.state = SeamState.TRIPPED
+            with suppress(Exception):
+                self.changed(self)
 
 
 def say(message: str, *values: object) -> None:
