@@ -48,7 +48,7 @@ def loaded_tokens(result: Any) -> int:
 
 
 def first_chunk(req: Any) -> int:
-    """Prompt tokens of the first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16 on) or ``extend_input_len``."""
+    """Prompt tokens of the first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16) or ``extend_input_len``."""
     in_range = getattr(getattr(req, "extend_range", None), "length", None)
     return number(getattr(req, "extend_len", getattr(req, "extend_input_len", in_range)))
 
