@@ -24,10 +24,10 @@ SCHEDULER = "sglang.srt.managers.scheduler"
 
 
 @contextmanager
-def importable(release: str) -> Iterator[None]:
+def importable(release: str, folder: Path = FAKES) -> Iterator[None]:
     """The fake engine of a release on the path; afterwards none of its modules is left."""
     before = list(sys.path)
-    sys.path[:0] = [str(FAKES / release), str(SHARED)]
+    sys.path[:0] = [str(folder / release), str(SHARED)]
     importlib.invalidate_caches()
     try:
         yield
@@ -102,9 +102,11 @@ def launch(release: str, session: Session | None, **others: Any) -> Engine:
 
 
 @contextmanager
-def engine(release: str, folder: Path, settings: dict[str, Any] | None = None, **others: Any) -> Iterator[Engine]:
+def engine(
+    release: str, folder: Path, settings: dict[str, Any] | None = None, *, fakes: Path = FAKES, **others: Any
+) -> Iterator[Engine]:
     """A fake engine with the plugin attached as SGLang attaches it: before the engine's modules are imported."""
-    with importable(release):
+    with importable(release, fakes):
         session = plugin.start(Settings(folder=str(folder), **{"capacity": 4096, **(settings or {})}))
         try:
             yield launch(release, session, **others)

@@ -258,7 +258,7 @@ while True:
 
 
 def test_many_requests_cost_no_memory_no_thread_and_one_descriptor(tmp_path):
-    """200,000 here; benchmarks/seam_cost.py does a million."""
+    """100,000 here; benchmarks/seam_cost.py does a million."""
     lines = output(
         f"""
         import os, threading
@@ -277,9 +277,9 @@ def test_many_requests_cost_no_memory_no_thread_and_one_descriptor(tmp_path):
         descriptors = len(os.listdir("/proc/self/fd"))
         session = Session(Settings(folder={str(tmp_path)!r}, capacity=32768))
         session.open()
-        requests(0, 50_000)
+        requests(0, 30_000)
         before = rss()
-        requests(50_000, 200_000)
+        requests(30_000, 100_000)
         print(rss() - before)
         print(len(os.listdir("/proc/self/fd")) - descriptors)
         print(threading.active_count(), len(os.listdir("/proc/self/task")))

@@ -6,6 +6,7 @@ from engine_parts import FINISH_ABORT, ForwardMode, Pool
 
 from sglang.srt.managers.schedule_batch import Req, ScheduleBatch
 from sglang.srt.managers.schedule_policy import AddReqResult, PrefillAdder
+from sglang.srt.managers.scheduler_components.weight_updater import SchedulerWeightUpdaterManager
 from sglang.srt.mem_cache.common import release_kv_cache
 from sglang.srt.mem_cache.hybrid_cache.hybrid_cache_controller import HybridCacheController
 from sglang.srt.mem_cache.unified_radix_cache import CacheRequestHandle, UnifiedRadixCache
@@ -20,6 +21,7 @@ class Scheduler:
         self.tree_cache = UnifiedRadixCache(controller, write_policy=server_args.hicache_write_policy)
         self.waiting, self.running, self.chunked = [], [], None
         self.token_budget, self.chunk = 10_000, None
+        self.weight_updater = SchedulerWeightUpdaterManager()
 
     def receive(self, rid, prompt, max_new_tokens=1):
         req = Req(rid, prompt, max_new_tokens)
@@ -34,7 +36,12 @@ class Scheduler:
         batch = self._new_prefill() or self._new_decode()
         if batch is not None:
             self.process_batch_result(batch, [len(req.output_ids) for req in batch.reqs])
+        else:
+            self.on_idle()
         return batch
+
+    def on_idle(self):
+        self.idle_turns = getattr(self, "idle_turns", 0) + 1
 
     def _new_prefill(self):
         adder = PrefillAdder(self.tree_cache, self.token_budget, self.chunk)

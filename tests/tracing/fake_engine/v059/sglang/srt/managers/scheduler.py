@@ -5,11 +5,13 @@ from engine_parts import FINISH_ABORT, ForwardMode, Pool
 from sglang.srt.managers.cache_controller import HiCacheController
 from sglang.srt.managers.schedule_batch import Req, ScheduleBatch
 from sglang.srt.managers.schedule_policy import AddReqResult, PrefillAdder
+from sglang.srt.managers.scheduler_runtime_checker_mixin import SchedulerRuntimeCheckerMixin
+from sglang.srt.managers.scheduler_update_weights_mixin import SchedulerUpdateWeightsMixin
 from sglang.srt.mem_cache.common import release_kv_cache
 from sglang.srt.mem_cache.hiradix_cache import HiRadixCache
 
 
-class Scheduler:
+class Scheduler(SchedulerRuntimeCheckerMixin, SchedulerUpdateWeightsMixin):
     def __init__(
         self, server_args, port_args, gpu_id=0, tp_rank=1, moe_ep_rank=0, pp_rank=0, attn_cp_rank=0, dp_rank=None
     ):
@@ -19,6 +21,7 @@ class Scheduler:
         self.tree_cache = HiRadixCache(controller, write_policy=server_args.hicache_write_policy)
         self.waiting, self.running, self.chunked = [], [], None
         self.token_budget, self.chunk = 10_000, None
+        self.weight_updater = self
 
     def receive(self, rid, prompt, max_new_tokens=1):
         req = Req(rid, prompt, max_new_tokens)
@@ -33,6 +36,8 @@ class Scheduler:
         batch = self._new_prefill() or self._new_decode()
         if batch is not None:
             self.process_batch_result(batch, [len(req.output_ids) for req in batch.reqs])
+        else:
+            self.self_check_during_idle()
         return batch
 
     def _new_prefill(self):

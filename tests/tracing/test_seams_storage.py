@@ -1,0 +1,97 @@
+"""What is recorded of storage (L3): reads into the host at each turn they take, backups, the backend coming and going."""
+
+from __future__ import annotations
+
+import pytest
+
+from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome, unpack_runs
+
+from .engines import Engine
+
+PROMPT = list(range(300))
+
+
+@pytest.fixture
+def stored(engine) -> Engine:
+    """The engine with a storage backend attached."""
+    engine.tree.attach_storage_backend("file")
+    return engine
+
+
+def deliver(engine: Engine, tokens: int) -> None:
+    """Storage has put the first ``tokens`` of every prefetch into host slots."""
+    for info in engine.tree.ongoing_prefetch.values():
+        info.operation.host_indices = engine.tree.cache_controller.mem_pool_host.alloc(300)
+        info.operation.completed_tokens = tokens
+        info.operation.storage_hit_count = 256
+
+
+def outcomes(engine: Engine) -> list[tuple[str, PrefetchOutcome]]:
+    return [(record.rid, record.named()["outcome"]) for record in engine.ring().of(Kind.STORAGE_PREFETCH)]
+
+
+class TestPrefetch:
+    def test_asked_delivered_used(self, stored, release):
+        stored.scheduler.receive("first", PROMPT)
+        deliver(stored, 200)
+        stored.steps()
+        asked, delivered, used = stored.ring().of(Kind.STORAGE_PREFETCH)
+        assert {record.rid for record in (asked, delivered, used)} == {"first"}
+        assert asked.named()["outcome"] == PrefetchOutcome.ASKED
+        assert (asked.named()["operation_id"], asked.named()["asked_tokens"]) == (7, 300)
+        assert asked.named()["transferred_tokens"] == 0
+        facts = delivered.named()
+        assert facts["outcome"] == PrefetchOutcome.TRANSFERRED
+        assert (facts["transferred_tokens"], facts["used_tokens"]) == (200, 199)
+        assert facts["hit_tokens"] == 256
+        assert unpack_runs(delivered.extra, facts["runs"]) == [(0, 200)], "only what was delivered, not what was asked"
+        assert used.named()["outcome"] == PrefetchOutcome.USED
+        assert used.named()["used_tokens"] == 199
+
+    def test_too_short_is_declined(self, stored):
+        stored.scheduler.receive("short", PROMPT[:100])
+        assert outcomes(stored) == [("short", PrefetchOutcome.DECLINED)]
+
+    def test_revoked(self, stored, release):
+        stored.scheduler.receive("first", PROMPT)
+        stored.steps()
+        if release == "v0523":
+            assert outcomes(stored) == [("first", PrefetchOutcome.ASKED), ("first", PrefetchOutcome.REVOKED)]
+        else:
+            assert outcomes(stored)[0] == ("first", PrefetchOutcome.ASKED)
+            assert PrefetchOutcome.USED not in [outcome for _, outcome in outcomes(stored)]
+
+    def test_given_up_when_its_time_is_over(self, stored, release):
+        if release == "v059":
+            pytest.skip("this release does not say so")
+        stored.scheduler.receive("first", PROMPT)
+        next(iter(stored.tree.ongoing_prefetch.values())).operation.deadline_expired = True
+        stored.steps()
+        assert outcomes(stored)[-1] == ("first", PrefetchOutcome.DEADLINE)
+
+    def test_without_storage_there_is_nothing_to_say(self, engine):
+        engine.serve("first", PROMPT)
+        assert engine.ring().of(Kind.STORAGE_PREFETCH) == []
+
+
+class TestBackup:
+    def test_queued_then_acknowledged(self, stored, release):
+        stored.serve("first", PROMPT)
+        node = 1 if release == "v0523" else stored.tree.nodes[0]
+        stored.tree.write_backup_storage(node)
+        assert stored.ring().facts(Kind.STORAGE_BACKUP) == [{"operation_id": 1, "tokens": 300, "finished": 0}]
+        stored.steps()
+        assert stored.ring().facts(Kind.STORAGE_BACKUP)[1:] == [{"operation_id": 1, "tokens": ABSENT, "finished": 1}]
+        stored.steps(3)
+        assert len(stored.ring().of(Kind.STORAGE_BACKUP)) == 2
+
+
+def test_the_backend_is_attached_refused_and_detached(engine):
+    engine.tree.attach_storage_backend("nonsense")
+    engine.tree.attach_storage_backend(storage_backend="file")
+    engine.tree.detach_storage_backend()
+    assert engine.ring().facts(Kind.STORAGE_ATTACH) == [
+        {"attached": 1, "succeeded": 0},
+        {"attached": 1, "succeeded": 1},
+        {"attached": 0, "succeeded": 1},
+    ]
