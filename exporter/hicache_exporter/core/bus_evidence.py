@@ -30,15 +30,15 @@ def claim_of(transfers: Iterable[Transfer] | None) -> Claim | None:
 def physical(claim: Claim, seen: BusWindow) -> Physical:
     """The claim against the window. A window that can't be held against it says why and gives its numbers as zero."""
     why_not = seen.why_not
-    if why_not is None and seen.usual is None:
-        why_not = "too few samples before the window for its usual traffic"
-    moved, usual = (seen.moved.rx if seen.moved else 0), (seen.usual.rx if seen.usual else 0)
-    if why_not is None and not seen.exact and moved - usual < claim.bytes:
+    if why_not is None and seen.baseline is None:
+        why_not = "too few samples before the window for its quiet rate"
+    moved, baseline = (seen.moved.rx if seen.moved else 0), (seen.baseline.rx if seen.baseline else 0)
+    if why_not is None and not seen.exact and moved - baseline < claim.bytes:
         why_not = "fewer bytes than claimed, but the sampler rested in the window and may have missed a wrap"
     return Physical(
         claimed_bytes=claim.bytes,
         bus_bytes=moved,
-        baseline_bytes=usual,
+        baseline_bytes=baseline,
         usable=why_not is None,
         why_not=why_not,
     )

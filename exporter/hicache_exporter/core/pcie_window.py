@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
+from statistics import quantiles
 from typing import NamedTuple
 
 from hicache_exporter.core.pcie_meter import Gap, Sample
@@ -21,7 +21,7 @@ class BusBytes(NamedTuple):
 class BusWindow(NamedTuple):
     """``moved`` covers the window and up to ``slack_ns`` around it (the samples never fall on its edges).
 
-    ``usual`` is what the same span would have shown at the usual rate of the ten seconds before; None: too few
+    ``baseline`` is what the same span would have shown at the quiet rate of the ten seconds before; None: too few
     samples for a rate. ``usable`` False: ``why_not`` says why, ``moved`` is then None or a lower bound. ``exact``
     False although usable: the sampler rested in the window, and traffic that no engine recorded may have wrapped.
     """
@@ -29,7 +29,7 @@ class BusWindow(NamedTuple):
     usable: bool
     why_not: str | None
     moved: BusBytes | None = None
-    usual: BusBytes | None = None
+    baseline: BusBytes | None = None
     slack_ns: int | None = None
     exact: bool = False
 
@@ -46,24 +46,27 @@ def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
         if end is None:
             return BusWindow(False, TOO_EARLY)
         if sample.after_ns <= t0_ns:
-            return _between(sample, end, worst, _usual_rate(sample, samples), t1_ns - t0_ns)
+            return _between(sample, end, worst, _quiet_rate(sample, samples), t1_ns - t0_ns)
         worst = max(worst, sample.gap)
     return BusWindow(False, TOO_EARLY if end is None else "the window lies before the history")
 
 
 def _between(start: Sample, end: Sample, worst: Gap, rate: tuple[float, float] | None, length_ns: int) -> BusWindow:
     span_ns = end.after_ns - start.before_ns
-    usual = None if rate is None else BusBytes(round(rate[0] * span_ns), round(rate[1] * span_ns))
+    baseline = None if rate is None else BusBytes(round(rate[0] * span_ns), round(rate[1] * span_ns))
     why_not = {Gap.UNSAFE: "a counter may have wrapped unseen", Gap.BREAK: "the probe began anew in the window"}
     moved = BusBytes(end.tx - start.tx, end.rx - start.rx)
     if end.tx == 0 and end.rx == 0:
         return BusWindow(False, "the counters have never moved", None, None, span_ns - length_ns)
     slack_ns = span_ns - length_ns
-    return BusWindow(worst not in why_not, why_not.get(worst), moved, usual, slack_ns, worst is Gap.EXACT)
+    return BusWindow(worst not in why_not, why_not.get(worst), moved, baseline, slack_ns, worst is Gap.EXACT)
 
 
-def _usual_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] | None:
-    """Median bytes per nanosecond over the gaps before ``start``: one earlier transfer does not move it."""
+def _quiet_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] | None:
+    """Bytes per nanosecond, tenth percentile of the gaps before ``start``: what flows while nothing is transferred.
+
+    Not the mean or the median: with one load-back after another they are the load-backs.
+    """
     rates: list[tuple[float, float]] = []
     newer = start
     for sample in older:
@@ -75,4 +78,8 @@ def _usual_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] |
             break
     if len(rates) < MIN_BASELINE_GAPS:
         return None
-    return median(tx for tx, _ in rates), median(rx for _, rx in rates)
+    return _low(tx for tx, _ in rates), _low(rx for _, rx in rates)
+
+
+def _low(rates: Iterable[float]) -> float:
+    return quantiles(rates, n=10, method="inclusive")[0]

@@ -30,9 +30,9 @@ def evidence(*transfers):
     return Evidence(request_id="r", engine="e", rank="tp0", recorder=recorder, transfers=transfers or None)
 
 
-def seen(moved=CLAIMED * 116 // 100, usual=500_000, exact=True, **changes):
+def seen(moved=CLAIMED * 116 // 100, baseline=500_000, exact=True, **changes):
     return BusWindow(**{"usable": True, "why_not": None} | changes)._replace(
-        moved=BusBytes(0, moved), usual=None if usual is None else BusBytes(0, usual), exact=exact
+        moved=BusBytes(0, moved), baseline=None if baseline is None else BusBytes(0, baseline), exact=exact
     )
 
 
@@ -72,8 +72,8 @@ def test_a_window_that_is_unusable_keeps_its_reason():
     assert (found.usable, found.why_not) == (False, "a counter may have wrapped unseen")
 
 
-def test_without_a_usual_rate_there_is_nothing_to_subtract():
-    assert physical(CLAIM, seen(usual=None)).why_not.startswith("too few samples")
+def test_without_a_quiet_rate_there_is_nothing_to_subtract():
+    assert physical(CLAIM, seen(baseline=None)).why_not.startswith("too few samples")
 
 
 def witnessed(physical_evidence):

@@ -15,24 +15,24 @@ def history(count=600, transfer_at=500, transfer_bytes=2_000_000_000, gaps=None)
     return samples[::-1]
 
 
-def test_the_bytes_of_a_transfer_are_found_with_the_usual_traffic_beside_them():
+def test_the_bytes_of_a_transfer_are_found_with_the_quiet_rate_beside_them():
     found = window(history(), 499 * 20 * MS + 5 * MS, 500 * 20 * MS - 5 * MS)
     assert found.usable
     assert found.moved.rx == 2_000_010_000
     assert found.moved.tx == 10_000
-    assert round(found.usual.rx / 10_000) == 1
+    assert round(found.baseline.rx / 10_000) == 1
     assert found.slack_ns == 20 * MS + 300_000 - 10 * MS
 
 
-def test_a_window_elsewhere_shows_only_the_usual_traffic():
+def test_a_window_elsewhere_shows_only_the_quiet_traffic():
     found = window(history(), 550 * 20 * MS + 1 * MS, 560 * 20 * MS - 1 * MS)
     assert found.moved.rx == 100_000
 
 
-def test_an_earlier_transfer_does_not_move_the_usual_rate():
+def test_an_earlier_transfer_does_not_move_the_quiet_rate():
     quiet = window(history(transfer_bytes=0), 590 * 20 * MS, 595 * 20 * MS)
     after = window(history(), 590 * 20 * MS, 595 * 20 * MS)
-    assert after.usual == quiet.usual
+    assert after.baseline == quiet.baseline
 
 
 def test_a_sample_taken_while_the_window_opened_does_not_start_it():
@@ -73,7 +73,22 @@ def test_counters_that_never_moved_witness_nothing():
     assert (found.usable, found.why_not, found.moved) == (False, "the counters have never moved", None)
 
 
-def test_without_enough_samples_before_it_there_is_no_usual_rate():
+def test_without_enough_samples_before_it_there_is_no_quiet_rate():
     found = window(history(count=600), 1 * 20 * MS + 1 * MS, 3 * 20 * MS)
     assert found.usable
-    assert found.usual is None
+    assert found.baseline is None
+
+
+def test_back_to_back_transfers_are_not_taken_for_the_quiet_rate():
+    samples, rx = [], 0
+    for i in range(600):
+        rx += 10_000 if i % 5 == 0 else 1_000_000_000
+        samples.append(Sample(i * 20 * MS, i * 20 * MS + 1, 1, rx, Gap.EXACT))
+    assert window(samples[::-1], 550 * 20 * MS + 1 * MS, 560 * 20 * MS).baseline.rx < 1_000_000
+
+
+def test_only_a_window_without_a_rest_is_exact():
+    inside = 499 * 20 * MS + 5 * MS, 500 * 20 * MS - 5 * MS
+    assert window(history(), *inside).exact
+    rested = window(history(gaps={500: Gap.QUIET}), *inside)
+    assert (rested.usable, rested.exact) == (True, False)
