@@ -13,11 +13,12 @@ from hicache_proof.report import scale, timeline, view
 from hicache_proof.report.timeline import Event
 
 WIDTH = 960
-_LABELS = 330  # left of it: what happened
-_BEFORE = 440  # left of it: what lies before the request, not to scale
-_PLOT = (470, 940)
+_BEFORE = 340  # left of it: what happened; right of it, not to scale, what lies before the request
+_BREAK = 478
+_PLOT = (495, 940)
 _ROW = 44
 _TOP = 34
+_LETTER = 7  # widest guess for one letter of a time
 
 
 class Tick(NamedTuple):
@@ -72,7 +73,7 @@ def draw_timeline(request: Measured) -> TimelinePicture | None:
     if found is None:
         return None
     axis = scale.milliseconds(found.span_ns / 1e6)
-    before = tuple(_earlier(event, row, len(found.before)) for row, event in enumerate(found.before))
+    before = tuple(_earlier(event, row) for row, event in enumerate(found.before))
     during = tuple(_mark(event, len(before) + row, axis) for row, event in enumerate(found.during))
     axis_y = _TOP + _ROW * (len(before) + len(during))
     return TimelinePicture(
@@ -80,7 +81,7 @@ def draw_timeline(request: Measured) -> TimelinePicture | None:
         before=before,
         during=during,
         ticks=_ticks(axis),
-        break_x=(_BEFORE + _PLOT[0]) / 2,
+        break_x=_BREAK,
         axis_y=axis_y,
     )
 
@@ -113,10 +114,9 @@ def _ticks(axis: scale.Axis) -> tuple[Tick, ...]:
     return tuple(Tick(_x(axis, value), label) for value, label in zip(axis.ticks, axis.labels, strict=True))
 
 
-def _earlier(event: Event, row: int, rows: int) -> Mark:
-    x = _LABELS + (row + 1) * (_BEFORE - _LABELS) / (rows + 1)
-    time = scale.ago(event.start_ns)
-    return Mark(_y(row), event.what, event.detail, event.who, round(x, 1), None, time, round(x + 10, 1), "start")
+def _earlier(event: Event, row: int) -> Mark:
+    x = _BEFORE + 20 * row
+    return Mark(_y(row), event.what, event.detail, event.who, x, None, scale.ago(event.start_ns), x + 10, "start")
 
 
 def _mark(event: Event, row: int, axis: scale.Axis) -> Mark:
@@ -125,9 +125,9 @@ def _mark(event: Event, row: int, axis: scale.Axis) -> Mark:
     if event.end_ns is not None:
         end = event.end_ns / 1e6
         x2 = max(_x(axis, end), x + 3)
-        time = f"{end - start:.2f} ms"
+        time = f"{event.ends} {end - start:.2f} ms"
     right = x if x2 is None else x2
-    fits = right + 90 <= WIDTH
+    fits = right + 10 + _LETTER * len(time) <= WIDTH
     return Mark(
         _y(row),
         event.what,

@@ -10,6 +10,7 @@ import msgspec
 
 from hicache_proof.evidence import Transfer
 from hicache_proof.lab.run import Measured
+from hicache_proof.report.view import tokens
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     who: str
     start_ns: int
     end_ns: int | None = None
+    ends: str = "after"
+    """What the end of the span means."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +68,7 @@ def _before(request: Measured, start: int) -> tuple[Event, ...]:
         events.append(
             Event(
                 what="backed up to L2",
-                detail=f"{residency.backed_up_tokens:,} tokens, copy finished",
+                detail=f"{tokens(residency.backed_up_tokens)}, copy finished",
                 who="recorder",
                 start_ns=residency.backed_up_at_ns - start,
             )
@@ -75,7 +78,7 @@ def _before(request: Measured, start: int) -> tuple[Event, ...]:
         events.append(
             Event(
                 what="evicted from L1",
-                detail="host copy kept" if left is None else f"{left:,} tokens, host copy kept",
+                detail="host copy kept" if left is None else f"{tokens(left)}, host copy kept",
                 who="recorder",
                 start_ns=residency.left_device_at_ns - start,
             )
@@ -96,7 +99,7 @@ def _during(request: Measured, start: int) -> list[Event]:
         events.append(Event(what="load-back asked", detail=loaded, who="scheduler", start_ns=at))
     events.extend(_transfer(transfer, start) for transfer in seen.transfers or ())
     if seen.admitted_ns is not None:
-        computed = "" if seen.computed_tokens is None else f"{seen.computed_tokens:,} tokens left to compute"
+        computed = "" if seen.computed_tokens is None else f"{tokens(seen.computed_tokens)} left to compute"
         events.append(Event(what="admitted", detail=computed, who="scheduler", start_ns=seen.admitted_ns - start))
     if seen.first_token_ns is not None:
         at = seen.first_token_ns - start
@@ -115,11 +118,11 @@ def _during(request: Measured, start: int) -> list[Event]:
 
 
 def _transfer(transfer: Transfer, start: int) -> Event:
-    parts = [f"{transfer.tokens:,} tokens"]
+    parts = [tokens(transfer.tokens)]
     if transfer.bytes is not None:
         parts.append(f"{transfer.bytes:,} bytes")
-        if transfer.device_seconds:
-            parts.append(f"{transfer.bytes / transfer.device_seconds / 1e9:.2f} GB/s on the device clock")
+    if transfer.device_seconds is not None:
+        parts.append(f"{1e3 * transfer.device_seconds:.2f} ms on the device clock")
     if transfer.requests > 1:
         parts.append(f"shared by {transfer.requests} requests")
     return Event(
@@ -128,4 +131,5 @@ def _transfer(transfer: Transfer, start: int) -> Event:
         who="device",
         start_ns=transfer.submitted_ns - start,
         end_ns=None if transfer.finished_ns is None else transfer.finished_ns - start,
+        ends="seen finished after",
     )

@@ -95,6 +95,10 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def tokens(count: int) -> str:
+    return f"{count:,} token" if count == 1 else f"{count:,} tokens"
+
+
 def amount(value: float | None, unit: str) -> str:
     """Tokens with separators, bytes with a binary prefix."""
     if value is None:
@@ -118,7 +122,7 @@ def effect(run: LabRun) -> str:
     read = f"{milliseconds(run.ttft['C'].median)} for the L2 read"
     if found.says == "no_difference":
         ratio = f"ratio {found.ratio:.2f}, 95 % interval {interval}"
-        return f"No difference in TTFT: {read}, {baseline} ({ratio}): {found.why}."
+        return f"No difference in TTFT was shown: {read}, {baseline} ({ratio}): {found.why}."
     word = "faster" if found.says == "faster" else "slower"
     times = found.ratio if found.says == "faster" else 1 / found.ratio
     return f"{times:.1f} times {word}: {read}, {baseline} (ratio {found.ratio:.2f}, 95 % interval {interval})."
