@@ -93,8 +93,5 @@ def _engine(page: _Page, report: EngineReport) -> None:
         page.add(names.ENGINE_RANKS_SEEN, engine, reporter.seen, (reporter.name,))
         if reporter.expected is not None:
             page.add(names.ENGINE_RANKS_EXPECTED, engine, reporter.expected, (reporter.name,))
-    if report.description is not None:
-        labels = [report.description[label] for label in names.ENGINE_INFO.labels]
-        page.add(names.ENGINE_INFO, engine, 1, labels)
-    if report.reading.text is not None:
-        page.add(names.ENGINE_UNREADABLE_LINES, engine, report.reading.text.unreadable)
+    page.add(names.ENGINE_INFO, engine, 1, [report.description[label] for label in names.ENGINE_INFO.labels])
+    page.add(names.ENGINE_UNREADABLE_LINES, engine, report.unreadable)

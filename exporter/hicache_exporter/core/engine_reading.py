@@ -30,7 +30,7 @@ REASONS = (
 single family of the engine."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class EngineReading:
     engine: str
     """host:port"""
@@ -44,4 +44,4 @@ class EngineReading:
 
     @property
     def up(self) -> bool:
-        return self.text is not None
+        return self.reason is None

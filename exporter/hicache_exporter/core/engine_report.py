@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hicache_exporter.core.engine_counters import EngineCounters
 from hicache_exporter.core.engine_families import Needs
@@ -19,6 +19,7 @@ METRICS_OFF = ("empty", "not_found")
 @dataclass(frozen=True, slots=True)
 class EngineReport:
     reading: EngineReading
+    """Without its text: that is the bulk, and all that is wanted of it is here."""
     failures: Mapping[str, int]
     """By reason, from the first reading on."""
     restarts: int = 0
@@ -28,7 +29,9 @@ class EngineReport:
     values: tuple[Value, ...] = ()
     view: EngineView = field(default_factory=EngineView)
     reporters: tuple[Reporter, ...] = ()
-    description: Mapping[str, str] | None = None
+    description: Mapping[str, str] = field(default_factory=dict)
+    unreadable: int = 0
+    """Lines of the text that could not be read."""
 
 
 class EngineTracker:
@@ -48,7 +51,7 @@ class EngineTracker:
         seen = view(reading.text, info)
         values = self.counters.follow(seen.values, run)
         return EngineReport(
-            reading,
+            replace(reading, text=None),
             dict(self._failures),
             self.counters.restarts,
             self.counters.anomalies,
@@ -57,6 +60,7 @@ class EngineTracker:
             seen,
             tuple(reporters(reading.text, info)),
             description(reading.text, info),
+            reading.text.unreadable,
         )
 
     def _down(self, reading: EngineReading) -> EngineReport:

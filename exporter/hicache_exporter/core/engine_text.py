@@ -28,6 +28,7 @@ _TAIL = re.compile(
     re.VERBOSE,
 )
 _PLAIN_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*+)="([^"\\]*+)"')
+_PLAIN_LABELS = re.compile(r'(?:[a-zA-Z_][a-zA-Z0-9_]*+="[^"\\]*+"(?:,(?!$)|$))*+')
 _LABEL = re.compile(rf"[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+({_QUOTED})[ \t]*+(?:,|$)")
 _ESCAPE = re.compile(r'\\([\\n"])')
 
@@ -143,9 +144,9 @@ class _Reader:
 
 def parse_labels(text: str) -> Labels | None:
     """Labels between the braces of a sample; None where they can't be read."""
-    pairs = _PLAIN_LABEL.findall(text)
-    if ",".join([f'{name}="{value}"' for name, value in pairs]) != text:
+    if not _PLAIN_LABELS.fullmatch(text):
         return _parse_unusual_labels(text)
+    pairs = _PLAIN_LABEL.findall(text)
     labels = dict(pairs)
     return labels if len(labels) == len(pairs) else None
 

@@ -18,8 +18,6 @@ from typing import Literal
 Vector = tuple[float, ...]
 Basis = Literal["one_rank", "divided", "summed"]
 
-RANK_LABELS = ("tp_rank", "pp_rank", "dp_rank", "moe_ep_rank", "attn_cp_rank")
-
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -140,7 +138,9 @@ def _divided(found: list[Series], shape: RankShape | None) -> Combined | None:
 
 
 def identity(labels: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(labels.get(name, "") for name in RANK_LABELS)
+    """The rank that speaks in a series."""
+    get = labels.get  # asked for every sample of every scrape
+    return get("tp_rank", ""), get("pp_rank", ""), get("dp_rank", ""), get("moe_ep_rank", ""), get("attn_cp_rank", "")
 
 
 def identities(series: Iterable[Series]) -> set[tuple[str, ...]]:

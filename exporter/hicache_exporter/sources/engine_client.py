@@ -46,6 +46,8 @@ class EngineClient:
             self._reading = asyncio.create_task(self._read(seconds))
         reading = self._reading
         await asyncio.wait({reading}, timeout=seconds)
+        if reading is self._reading and reading.done():
+            self._reading = None  # a text is large: only those who wait for it hold it
         if reading.done() and not reading.cancelled():
             return reading.result()
         return EngineReading(self.target.engine, seconds, "timeout")

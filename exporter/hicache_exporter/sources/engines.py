@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -18,7 +19,8 @@ from hicache_exporter.sources.targets import Target, Targets
 class _Engine:
     client: EngineClient
     tracker: EngineTracker = field(default_factory=EngineTracker)
-    taken: EngineReading | None = None
+    taken: weakref.ref[EngineReading] | None = None
+    """The reading that the report is of; it is not kept alive."""
     report: EngineReport | None = None
 
 
@@ -52,9 +54,9 @@ class Engines:
 
     async def _refresh(self, engine: _Engine, seconds: float) -> None:
         reading = await engine.client.read(seconds)
-        if reading is engine.taken:
+        if engine.taken is not None and engine.taken() is reading:
             return  # another scrape shared this read and has already taken it
-        engine.taken = reading
+        engine.taken = weakref.ref(reading)
         restarts = engine.tracker.counters.restarts
         engine.report = engine.tracker.take(reading)
         if engine.report.restarts != restarts:

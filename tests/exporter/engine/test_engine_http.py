@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import time
@@ -10,6 +11,7 @@ import time
 import pytest
 
 from hicache_exporter.core.engine_reading import REASONS
+from hicache_exporter.core.engine_text import EngineText
 from hicache_exporter.sources import engine_client, engine_http
 from hicache_exporter.sources.bearer import Bearer, TokenError
 from hicache_exporter.sources.targets import Targets
@@ -309,3 +311,26 @@ async def test_closing_waits_for_no_engine(world):
     started = time.monotonic()
     await engines.close()
     assert time.monotonic() - started < 0.5
+
+
+async def test_a_read_that_nobody_waited_for_is_not_passed_off_as_new(world):
+    engine = await world.start(FaultyEngine())
+    engines = await world.read(engine.address)
+    await refreshed(engines)
+    (client,) = (one.client for one in engines._engines.values())
+    given_up = asyncio.create_task(client.read(2.0))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.sleep(0.2)  # the read itself goes on and ends
+    asked = engine.asked["/metrics"]
+    assert asked == 2
+    assert (await client.read(2.0)).up
+    assert engine.asked["/metrics"] == asked + 1
+
+
+async def test_no_text_is_kept_between_scrapes(world):
+    engine = await world.start(FaultyEngine())
+    engines = await world.read(engine.address)
+    report = await refreshed(engines)
+    assert report.reading.text is None
+    assert [text for text in gc.get_objects() if isinstance(text, EngineText)] == []
