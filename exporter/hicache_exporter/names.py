@@ -107,7 +107,7 @@ TRANSFER_SECONDS = _family(
 TRANSFER_TIMED_BYTES = _family(
     "hicache_transfer_timed_bytes",
     "counter",
-    "Bytes of the transfers that hicache_transfer_seconds times: divide by its sum for the bandwidth without idle time.",
+    "Bytes of the transfers that hicache_transfer_seconds times: by its sum, the bandwidth without idle time.",
     ("direction",),
     "bytes",
 )

@@ -95,6 +95,9 @@ class EngineLedger:
             final = story.closed or waited >= FINAL_NS or len(self._pending) > MAX_PENDING
             if final or (waited >= PROVISIONAL_NS and story not in self._provisional):
                 ripe[story] = self._case(ledger, story, final=final)
+        if self.ranks and not self.live() and not self._pending:
+            for ledger in self.ranks.values():
+                ledger.release()
         return list(ripe.values())
 
     def _news(self) -> Iterator[tuple[RankLedger, Story]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hicache_exporter.core.operations import Move, Operation
 
@@ -17,9 +17,9 @@ Pair = tuple[int, int]
 class Moves:
     """Operation ids count per direction, transfer ids over both."""
 
-    def __init__(self) -> None:
-        self.forgotten_operations = 0
-        self.forgotten_transfers = 0
+    def __init__(self, forgot: Callable[[str, int], None] = lambda what, count: None) -> None:
+        """``forgot(what, count)`` is told of what had to go."""
+        self._forgot = forgot
         self._queued: dict[Pair, Operation] = {}  # by (direction, operation id)
         self._early: dict[Pair, Move] = {}  # operations that were submitted before they were told of
         self._open: dict[int, Move] = {}
@@ -35,7 +35,7 @@ class Moves:
         self._queued[key] = operation
         if len(self._queued) > MAX_QUEUED:
             del self._queued[next(iter(self._queued))]
-            self.forgotten_operations += 1
+            self._forgot("operations", 1)
 
     def submitted(self, move: Move, pairs: Iterable[Pair]) -> None:
         for _, identifier in pairs:
@@ -50,7 +50,7 @@ class Moves:
         self._open[move.identifier] = move
         if len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]
-            self.forgotten_transfers += 1
+            self._forgot("transfers", 1)
 
     def done(self, identifier: int, t_ns: int, device_ns: int | None, *, finished: bool) -> Move | None:
         """The transfer ended; None if its start was not seen. It stays known for what the content witness says."""

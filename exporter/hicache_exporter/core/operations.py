@@ -76,6 +76,7 @@ class Move:
         "identifier",
         "operations",
         "seq",
+        "spanned",
         "stories",
         "submitted_ns",
         "tokens",
@@ -97,6 +98,8 @@ class Move:
         """When the engine saw it finished, or dropped it."""
         self.device_ns: int | None = None
         self.content: ContentCheck | None = None
+        self.spanned = False
+        """A span of it was made."""
 
     def carry(self, operation: Operation) -> None:
         operation.move = self

@@ -55,9 +55,12 @@ class RingClock:
     monotonic_ns: int
     wall_ns: int
 
+    def epoch_ns(self, t_ns: int) -> int:
+        return self.wall_ns + t_ns - self.monotonic_ns
+
     def wall(self, t_ns: int) -> float:
         """Seconds since the epoch."""
-        return (self.wall_ns + t_ns - self.monotonic_ns) / 1e9
+        return self.epoch_ns(t_ns) / 1e9
 
 
 class RankLedger:
@@ -75,8 +78,8 @@ class RankLedger:
         """Finished transfers since somebody last took them from here."""
         self.memory: dict[str, int] = {}
         """The process's own account of its memory, in bytes, as it last told it."""
-        self.residency = Residency(self._slots_overwritten)
-        self.moves = Moves()
+        self.residency = Residency(self._forgot, self._slots_overwritten)
+        self.moves = Moves(self._forgot)
         self.losses: deque[Loss] = deque(maxlen=MAX_LOSSES)
         self.resets: deque[int] = deque(maxlen=MAX_MARKS)
         self.weights: deque[int] = deque(maxlen=MAX_MARKS)
@@ -142,6 +145,12 @@ class RankLedger:
             if not story.settled:
                 self._close(story)
 
+    def release(self) -> None:
+        """Give back the memory of an ended ring; what was judged keeps what it needs."""
+        self.stories.clear()
+        self.residency.reset()
+        self.moves = Moves(self._forgot)
+
     def _tell(self, rows: list[Row], extras: dict[int, bytes]) -> None:
         self._extras = extras
         tellers = self._tellers
@@ -177,7 +186,7 @@ class RankLedger:
     def _forget(self, rid: bytes) -> None:
         story = self.stories.pop(rid)
         if not story.settled:
-            self.totals.forgotten["requests"] += 1
+            self._forgot("requests", 1)
             self._close(story)
 
     def _close(self, story: Story) -> None:
@@ -357,6 +366,9 @@ class RankLedger:
 
     def _nothing(self, row: Row) -> None:
         """Told by other means, or of no use here."""
+
+    def _forgot(self, what: str, count: int) -> None:
+        self.totals.forgotten[what] += count
 
     def _slots_overwritten(self, backup: Operation, now_ns: int) -> None:
         self.totals.l2_lifetime.observe(max(now_ns - backup.t_ns, 0) / 1e9)

@@ -74,13 +74,18 @@ class SlotsRead:
 
 
 class Residency:
-    """The host tier of one rank. All maps are bounded; ``forgotten`` counts what had to go."""
+    """The host tier of one rank. All maps are bounded."""
 
-    def __init__(self, overwritten: Callable[[Operation, int], None] = lambda backup, now_ns: None) -> None:
-        """``overwritten(backup, now_ns)`` is called when the last slot that a backup filled is filled anew."""
+    def __init__(
+        self,
+        forgot: Callable[[str, int], None] = lambda what, count: None,
+        overwritten: Callable[[Operation, int], None] = lambda backup, now_ns: None,
+    ) -> None:
+        """``forgot(what, count)`` is told of what had to go, ``overwritten(backup, now_ns)`` when the last slot that a
+        backup filled is filled anew.
+        """
         self.demoted_tokens = 0
-        self.forgotten_slots = 0
-        self.forgotten_nodes = 0
+        self._forgot = forgot
         self._copies: IntervalMap[Copy] = IntervalMap()
         self._departures: dict[int, Departure] = {}
         self._overwritten = overwritten
@@ -104,7 +109,7 @@ class Residency:
 
     def forget_slots(self) -> None:
         """Some slots were filled, and which is not known: nothing may be concluded from what was known of any."""
-        self.forgotten_slots += sum(end - start for start, end, _ in self._copies)
+        self._forgot("slots", sum(end - start for start, end, _ in self._copies))
         self._copies.clear()
 
     def left_device(self, node: int, cause: int, tokens: int, t_ns: int, seq: int) -> None:
@@ -116,7 +121,7 @@ class Residency:
         self._departures[node] = Departure(t_ns, tokens, seq)
         if len(self._departures) > MAX_NODES:
             del self._departures[next(iter(self._departures))]
-            self.forgotten_nodes += 1
+            self._forgot("nodes", 1)
 
     def loaded(self, load: Operation, runs: Iterable[Run]) -> SlotsRead:
         """A load was queued that reads these host slots; from now on the device has the blocks again."""

@@ -39,6 +39,7 @@ class Story:
         "lookups",
         "promised",
         "rid",
+        "sampled",
         "serving",
         "settled",
         "trace",
@@ -70,6 +71,8 @@ class Story:
         """Nothing more will be told: its process ended, or the ledger forgot it."""
         self.settled = False
         """Its verdict is final and has been counted."""
+        self.sampled: bool | None = None
+        """Whether spans of it are exported; None: not decided yet."""
         self.events: list[Row] = []
 
     def note(self, row: Row) -> None:

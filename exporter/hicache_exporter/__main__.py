@@ -1,0 +1,3 @@
+from hicache_exporter.cli import main
+
+main()

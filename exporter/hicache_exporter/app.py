@@ -1,0 +1,222 @@
+"""The whole sidecar: the one place where every part meets the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic_ns
+
+import aiohttp
+from prometheus_client.metrics_core import Metric
+
+from hicache_exporter.assigning import assign_to
+from hicache_exporter.bus_witness import BusWitness
+from hicache_exporter.collectors.build import BuildCollector
+from hicache_exporter.collectors.engine import EngineCollector
+from hicache_exporter.collectors.engine_targets import EngineTargetsCollector
+from hicache_exporter.collectors.gpu import GpuCollector
+from hicache_exporter.collectors.hits import HitsCollector
+from hicache_exporter.collectors.host import HostCollector
+from hicache_exporter.collectors.load_backs import LoadBacksCollector
+from hicache_exporter.collectors.pcie import PcieCollector
+from hicache_exporter.collectors.proofs import ProofsCollector
+from hicache_exporter.collectors.recorder import RecorderCollector
+from hicache_exporter.collectors.scrapes import ScrapesCollector
+from hicache_exporter.collectors.spans import SpansCollector
+from hicache_exporter.collectors.transfers import TransfersCollector
+from hicache_exporter.config import Settings
+from hicache_exporter.core.engine_ledger import Case
+from hicache_exporter.core.rank_process import RankProcess
+from hicache_exporter.follower import Follower
+from hicache_exporter.judging import Judging
+from hicache_exporter.rank_processes import rank_processes
+from hicache_exporter.registry import Collector, Registry
+from hicache_exporter.sources.engine_http import engine_session
+from hicache_exporter.sources.engines import Engines
+from hicache_exporter.sources.gpu_probe import GpuProbe
+from hicache_exporter.sources.host import Host
+from hicache_exporter.sources.numa_watch import NumaWatch
+from hicache_exporter.sources.ring_folder import RingFolder
+from hicache_exporter.sources.targets import Targets
+from hicache_exporter.spanning import Spanning
+from hicache_proof.verdict import judge
+
+log = logging.getLogger(__name__)
+
+BUSY_SECONDS = 0.02
+IDLE_SECONDS = 0.1
+BUSY_FOR_NS = 1_000_000_000
+COLLECTORS = (
+    "build",
+    "hits",
+    "transfers",
+    "load_backs",
+    "proofs",
+    "recorder",
+    "engine",
+    "gpu",
+    "pcie",
+    "host",
+    "spans",
+)
+"""Collectors by name, as they can be switched off. ``scrapes`` always runs."""
+MAX_HELD = 1024
+PATIENCE_NS = 300_000_000
+
+
+class App:
+    """Owns every source; ``scrape`` and the pages look at what they last knew."""
+
+    def __init__(self, settings: Settings) -> None:
+        now_ns = monotonic_ns()
+        self.settings = settings
+        self.targets = Targets(settings.engines, settings.engine_files)
+        assign = assign_to(self.targets.current, named=settings.names_engines)
+        self.follower = Follower(RingFolder(settings.ring_folder), assign, now_ns)
+        self.host = Host()
+        self.probe = None if {"gpu", "pcie"} <= settings.off else GpuProbe(Path(settings.ring_folder))
+        self.numa = NumaWatch(lambda: [rank.pid for rank in self._ranks()])
+        self.bus = BusWitness(self.probe) if self.probe is not None else None
+        self.judging = Judging(judge, now_ns, [self.bus] if self.bus is not None else [])
+        self.spanning = Spanning()
+        self.engines: Engines | None = None
+        self.scrapes = ScrapesCollector()
+        self.registry = Registry()
+        self._held: list[Case] = []
+        self._news = asyncio.Event()
+        self._session: aiohttp.ClientSession | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._session = engine_session()
+        self.engines = Engines(self._session, self.targets, self.settings.bearer)
+        self._register(self.engines)
+        if self.probe is not None:
+            self.probe.start()
+        if "host" not in self.settings.off:
+            self.numa.start()
+        self._following = asyncio.create_task(self._follow(), name="follow rings")
+
+    async def stop(self) -> None:
+        """End within two seconds, whatever a collector of spans or a GPU driver does."""
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._following
+        self.numa.stop()
+        ends = [asyncio.to_thread(self.spanning.stop, 1.0)]
+        if self.probe is not None:
+            ends.append(asyncio.to_thread(self.probe.stop))
+        await asyncio.gather(*ends)
+        if self.engines is not None:
+            await self.engines.close()
+        if self._session is not None:
+            await self._session.close()
+
+    def _register(self, engines: Engines) -> None:
+        follower = self.follower
+        known: dict[str, Collector] = {
+            "build": BuildCollector(),
+            "hits": HitsCollector(follower),
+            "transfers": TransfersCollector(follower),
+            "load_backs": LoadBacksCollector(follower),
+            "proofs": ProofsCollector(follower, self.judging),
+            "recorder": RecorderCollector(follower),
+            "engine": EngineCollector(lambda: engines.reports),
+            "host": HostCollector(self.host, self._ranks, self.numa.latest),
+            "spans": SpansCollector(self.spanning),
+        }
+        if self.probe is not None:
+            known["gpu"] = GpuCollector(self.probe, self.host, self._ranks)
+            known["pcie"] = PcieCollector(self.probe)
+        for name in COLLECTORS:
+            if name in known and name not in self.settings.off:
+                self.registry.register(name, known[name])
+        if "engine" not in self.settings.off:
+            self.registry.register("engine_targets", EngineTargetsCollector(self.targets))
+        self.registry.register("scrapes", self.scrapes)
+
+    # -- following the rings -----------------------------------------------------------------------------------
+
+    def _ranks(self) -> list[RankProcess]:
+        """The engine processes of this machine that are being recorded."""
+        return rank_processes(self.follower)
+
+    @property
+    def ready(self) -> bool:
+        """The ring folder was looked through at least once."""
+        return self.follower.rounds > 0
+
+    @property
+    def healthy(self) -> bool:
+        return self._following is not None and not self._following.done()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                for _ in self.follower.steps(monotonic_ns()):
+                    await asyncio.sleep(0)
+                self._judge()
+            except Exception:
+                log.exception("following the rings failed; trying again")
+                await asyncio.sleep(1)
+            await asyncio.sleep(self._pause())
+
+    def _pause(self) -> float:
+        if self.follower.behind:
+            return 0
+        return BUSY_SECONDS if monotonic_ns() - self.follower.moved_ns < BUSY_FOR_NS else IDLE_SECONDS
+
+    def catch_up(self) -> None:
+        """Take in what the rings hold at this moment, a round at most."""
+        for _ in self.follower.steps(monotonic_ns()):
+            pass
+        self._judge()
+
+    def _judge(self) -> None:
+        now_ns = monotonic_ns()
+        engines = self.follower.engines.values()
+        cases, self._held = [*self._held, *(case for engine in engines for case in engine.due(now_ns))], []
+        told = False
+        for case in cases:
+            if self._hold(case, now_ns):
+                continue
+            proof = self.judging.hear(case)
+            if proof is not None:
+                told = True
+                self.spanning.hear(proof)
+        self.spanning.finished(ledger for engine in engines for ledger in engine.ranks.values())
+        if told:
+            self._news.set()
+            self._news = asyncio.Event()
+
+    def _hold(self, case: Case, now_ns: int) -> bool:
+        """The bus counters are sampled: a final verdict waits a moment for the sample behind the transfer."""
+        if self.bus is None or not case.final or len(self._held) >= MAX_HELD:
+            return False
+        ends = [transfer.finished_ns or 0 for transfer in case.evidence.transfers or ()]
+        if not ends or now_ns - max(ends) > PATIENCE_NS:
+            return False
+        if not self.bus.is_early(case.witnessed.ledger, case.evidence):
+            return False
+        self._held.append(case)
+        return True
+
+    async def news(self, seconds: float) -> None:
+        """Wait until something was judged, or the time is over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), seconds)
+
+    # -- what the collectors ask for ---------------------------------------------------------------------------
+
+    async def scrape(self, only: Collection[str], seconds: float) -> list[Metric]:
+        """All families, or those of the collectors named. Ready after ``seconds`` whatever the engines do."""
+        if self.engines is not None and (not only or "engine" in only) and "engine" not in self.settings.off:
+            await self.engines.refresh(seconds)
+        self.catch_up()
+        return self.registry.collect(only)

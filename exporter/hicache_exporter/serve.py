@@ -1,0 +1,145 @@
+"""``hicache-witness serve``: run the sidecar until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import logging
+import os
+import signal
+from pathlib import Path
+
+import click
+from aiohttp import web
+
+from hicache_exporter.app import COLLECTORS, App
+from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER, Settings, SettingsError, parse_listen
+from hicache_exporter.server import Server
+from hicache_exporter.sources.bearer import Bearer
+from hicache_exporter.sources.targets import TargetError, parse_target
+
+log = logging.getLogger("hicache_exporter")
+
+EXAMPLES = """\b
+Examples:
+  hicache-witness serve --engine http://127.0.0.1:30000
+  hicache-witness serve --engine 127.0.0.1:30000 --engine 127.0.0.1:30001 --listen 0.0.0.0:9838
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 hicache-witness serve --engine 127.0.0.1:30000
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="URL",
+    envvar="HICACHE_WITNESS_ENGINES",
+    help="An SGLang server to read, host:port or URL; may be repeated. Without any, only recorders are followed.",
+)
+@click.option(
+    "--engines-file",
+    "engine_files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Engines in Prometheus's file_sd form (JSON or YAML), read again when the file changes; may be repeated.",
+)
+@click.option(
+    "--ring-dir",
+    "--rings",
+    "ring_folder",
+    default=DEFAULT_RING_FOLDER,
+    show_default=True,
+    envvar="HICACHE_WITNESS_DIR",
+    help="Folder of the flight recorders, as the engine has it in HICACHE_WITNESS_DIR.",
+)
+@click.option(
+    "--listen", default=DEFAULT_LISTEN, show_default=True, envvar="HICACHE_WITNESS_LISTEN", metavar="HOST:PORT"
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the bearer token for engines that ask for one (or set HICACHE_WITNESS_TOKEN).",
+)
+@click.option(
+    "--without",
+    "off",
+    multiple=True,
+    type=click.Choice(COLLECTORS),
+    help="Leave a collector out; may be repeated.",
+)
+@click.option(
+    "--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True
+)
+def serve(
+    engines: tuple[str, ...],
+    engine_files: tuple[Path, ...],
+    ring_folder: str,
+    listen: str,
+    token_file: Path | None,
+    off: tuple[str, ...],
+    log_level: str,
+) -> None:
+    """Follow the flight recorders, read the engines, and serve /metrics, /proofs and a live page.
+
+    Exit codes: 0 stopped as asked, 1 could not start, 2 wrong usage.
+    """
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        host, port = parse_listen(listen)
+        settings = Settings(
+            engines=tuple(parse_target(text) for text in engines),
+            engine_files=engine_files,
+            ring_folder=ring_folder,
+            host=host,
+            port=port,
+            bearer=_bearer(token_file),
+            off=frozenset(off),
+        )
+    except (SettingsError, TargetError) as error:
+        raise click.UsageError(str(error)) from None
+    gc.freeze()  # what is imported stays: no use in looking through it again and again
+    asyncio.run(_run(settings))
+
+
+def _bearer(token_file: Path | None) -> Bearer:
+    if token_file is not None:
+        return Bearer(file=token_file)
+    return Bearer(variable="HICACHE_WITNESS_TOKEN") if os.environ.get("HICACHE_WITNESS_TOKEN") else Bearer()
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    app = App(settings)
+    runner = web.AppRunner(
+        Server(app).application(),
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=0.5,
+        keepalive_timeout=75,
+        max_line_size=8190,
+        max_field_size=8190,
+    )
+    await runner.setup()
+    try:
+        await _listen(runner, settings)
+        await app.start()
+        log.info("serving on http://%s:%d, rings in %s", settings.host or "*", settings.port, settings.ring_folder)
+        await stop.wait()
+    finally:
+        await asyncio.gather(runner.cleanup(), app.stop())
+    log.info("stopped")
+
+
+async def _listen(runner: web.AppRunner, settings: Settings) -> None:
+    try:
+        await web.TCPSite(runner, settings.host or None, settings.port).start()
+    except OSError as error:
+        where = f"{settings.host or '*'}:{settings.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise click.ClickException(f"{where} is in use already: choose another address with --listen") from None
+        raise click.ClickException(f"can't listen on {where}: {error.strerror}") from None
