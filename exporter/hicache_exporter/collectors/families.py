@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Exemplar
@@ -39,6 +39,18 @@ class Families:
             metric.add_sample(name + "_bucket", {**known, "le": _bound(bound)}, inside, exemplar=exemplar)
         metric.add_sample(name + "_count", known, inside)
         metric.add_sample(name + "_sum", known, observed.total)
+
+    def cumulative(
+        self, family: Family, engine: str, bounds: Sequence[str], values: Sequence[float], *labels: str
+    ) -> None:
+        """A histogram that somebody else counted: its own bounds, and count, sum, cumulative buckets."""
+        metric, name = self._of(family), family.name
+        known = _labels(family, engine, labels)
+        count, total, *buckets = values
+        for bound, inside in zip(bounds, buckets, strict=True):
+            metric.add_sample(name + "_bucket", {**known, "le": bound}, inside)
+        metric.add_sample(name + "_count", known, count)
+        metric.add_sample(name + "_sum", known, total)
 
     def metrics(self) -> Iterable[Metric]:
         return self._metrics.values()
