@@ -228,7 +228,17 @@ def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
         "device_tokens": getattr(scheduler, "max_total_num_tokens", None),
         "host_tokens": getattr(pool, "size", None),
         "load_back_threshold": getattr(tree, "load_back_threshold", None),
+        "gpu_uuid": gpu_uuid(),
     }
+
+
+def gpu_uuid() -> str | None:
+    """The process's GPU as NVML names it (index and pid mean other things in a container); None on other devices."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return None
+    uuid = getattr(cuda.get_device_properties(cuda.current_device()), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
 
 
 def _rank(scheduler: Any, name: str) -> int:
