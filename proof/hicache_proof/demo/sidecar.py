@@ -65,7 +65,7 @@ class Sidecar:
     def _command(self) -> list[str]:
         listen = f"127.0.0.1:{self.port}"
         serve = ["serve", "--engine", self._engine_url, "--rings", str(self._rings), "--listen", listen]
-        return [sys.executable, "-m", "hicache_exporter.cli", *serve]
+        return [sys.executable, "-m", "hicache_exporter", *serve]
 
     def _wait(self, deadline: float) -> None:
         while time.monotonic() < deadline:
