@@ -2,9 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 
 import pytest
+
+from hicache_exporter.sources.gpu_probe import GpuProbe
 
 NO_WAIT = 0.05
 
@@ -39,6 +42,26 @@ def test_a_driver_that_does_not_start_is_named_and_tried_again(bench, error, sta
     del bench.world["init"]
     bench.apply()
     bench.wait_devices(a="present", b="present")
+
+
+WITHOUT_PYNVML = """
+import sys
+sys.modules["pynvml"] = None
+from hicache_exporter.sources.nvml_probe import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_without_the_python_package_it_says_so(tmp_path):
+    probe = GpuProbe(tmp_path, (sys.executable, "-c", WITHOUT_PYNVML))
+    probe.start()
+    until = time.monotonic() + 15
+    while probe.read().state == "starting" and time.monotonic() < until:
+        time.sleep(0.05)
+    reading = probe.read()
+    probe.stop()
+    assert (reading.state, reading.devices) == ("no_library", ())
+    assert "pynvml" in reading.detail
 
 
 def test_without_gpus_it_says_so(bench):
