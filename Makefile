@@ -61,9 +61,9 @@ $(PACKAGES): requirements/dev.txt
 	@echo "setting up $(VENV), once ..."
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
 $(PROJECT): $(PACKAGES) pyproject.toml
-	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

@@ -73,7 +73,8 @@ def server_arguments(spec: EngineSpec, release: Release, model: Path, port: int)
         }
     if spec.storage:
         options |= {"hicache-storage-backend": "file", "hicache-storage-prefetch-policy": "wait_complete"}
-    flags = ["--enable-metrics", "--enable-cache-report", *release.graph_arguments]
+    # An idle scheduler polls without pause else: a whole core, and a demo has two of them on two cores.
+    flags = ["--enable-metrics", "--enable-cache-report", "--sleep-on-idle", *release.graph_arguments]
     if spec.hicache:
         flags.append("--enable-hierarchical-cache")
     pairs = [word for name, value in options.items() for word in (f"--{name}", str(value))]

@@ -1,0 +1,72 @@
+"""Faults on purpose, for tests: on the engine's PYTHONPATH, each switched on by a variable.
+
+FAULT_LOAD_BACK=zero       rows copied from host to device become zero
+FAULT_LOAD_BACK=one_row    only the last row of each copy, only in the first layer
+FAULT_LOSE=KIND,...        records of these kinds (records.Kind) are lost: their place in the ring is skipped
+FAULT_SEAM=NAME or all     our own step before that patched engine function raises at every call
+"""
+
+import os
+
+from cpu_engine.after_import import after_import  # the demo engine's shims are on the path before this folder
+
+
+def damage_load_back(module, how):
+    pool = getattr(module, "MHATokenToKVPoolHost", None)
+    if pool is None:
+        return
+    copy, load = module.transfer_kv_direct, pool.load_to_device_per_layer
+    layer = None  # of the load that is going on; a backup copies in the other direction
+
+    def load_to_device_per_layer(self, device_pool, host_indices, device_indices, layer_id, *args, **kwargs):
+        nonlocal layer
+        layer = layer_id
+        try:
+            return load(self, device_pool, host_indices, device_indices, layer_id, *args, **kwargs)
+        finally:
+            layer = None
+
+    def transfer_kv_direct(src_layers, dst_layers, src_indices, dst_indices, page_size):
+        copy(src_layers, dst_layers, src_indices, dst_indices, page_size)
+        if layer is None or (how == "one_row" and layer != 0):
+            return
+        rows = dst_indices[-1:] if how == "one_row" else dst_indices
+        for destination in dst_layers:
+            destination[rows] = 0
+
+    module.transfer_kv_direct = transfer_kv_direct
+    pool.load_to_device_per_layer = load_to_device_per_layer
+
+
+def lose_records(module, kinds):
+    write = module.Recorder.write
+
+    def lossy(self, kind, rid, *numbers, extra=b""):
+        if module.Kind(kind).name in kinds:
+            self._next += 1
+            self._head[0] = self._next
+        else:
+            write(self, kind, rid, *numbers, extra=extra)
+
+    module.Recorder.write = lossy
+
+
+def break_seam(module, name):
+    around = module.around
+
+    def raising(args, kwargs):
+        raise RuntimeError("a fault on purpose")
+
+    def sabotaged(call, seam, before, after):
+        return around(call, seam, raising if name in (seam.name, "all") else before, after)
+
+    module.around = sabotaged
+
+
+if how := os.environ.get("FAULT_LOAD_BACK"):
+    for name in ("pool_host.mha", "memory_pool_host"):
+        after_import(f"sglang.srt.mem_cache.{name}", lambda module: damage_load_back(module, how))
+if kinds := os.environ.get("FAULT_LOSE"):
+    after_import("hicache_tracing.recorder", lambda module: lose_records(module, kinds.split(",")))
+if seam := os.environ.get("FAULT_SEAM"):
+    after_import("hicache_tracing.guard", lambda module: break_seam(module, seam))
