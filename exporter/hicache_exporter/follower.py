@@ -79,7 +79,7 @@ class Follower:
                 if identity is None or label is None or not self._room_for(label):
                     continue
                 followed = self._follow(name, ring, label, identity)
-            if not followed.ledger.ended or self._moves_again(name, followed):
+            if not followed.ledger.ended or self._moves_again(name, followed, now_ns):
                 self._read(name, followed, now_ns)
                 yield
         self.waiting, self.other_engine = waiting, other
@@ -136,7 +136,7 @@ class Follower:
         if not followed.alive and not found.behind:
             followed.ledger.end()
 
-    def _moves_again(self, name: str, followed: Followed) -> bool:
+    def _moves_again(self, name: str, followed: Followed, now_ns: int) -> bool:
         """A ring taken for dead because its process can't be seen from here (another pid namespace) has news."""
         if followed.seen_process or followed.ring.closed_ns or name not in self.folder.rings:
             return False
@@ -148,6 +148,7 @@ class Follower:
         if followed.ring.head < followed.ring.cursor:
             return False
         followed.ledger.ended = False
+        followed.moved_ns = now_ns
         return True
 
     def _look(self, followed: Followed, now_ns: int) -> None:

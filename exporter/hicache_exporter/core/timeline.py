@@ -9,7 +9,7 @@ from hicache_exporter.core.decoding import KIND, T_NS, Row, named
 from hicache_exporter.core.operations import Operation
 from hicache_exporter.core.rank_ledger import RankLedger
 from hicache_exporter.core.story import Story
-from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome, Tier
+from hicache_tracing.records import ABSENT, ContentMode, Kind, PrefetchOutcome, Tier
 
 Event = dict[str, Any]
 """``at_ns`` (CLOCK_MONOTONIC), ``kind``, then the record's numbers under their names (None: the engine gave none)."""
@@ -21,6 +21,7 @@ _WORDS: dict[str, dict[int, str]] = {
     "outcome": {int(key): word for key, word in OUTCOME_NAMES.items()},
     "cause": {int(key): word for key, word in CAUSE_NAMES.items()},
     "tier": {int(tier): tier.name.lower() for tier in Tier},
+    "mode": {int(mode): mode.name.lower() for mode in ContentMode},
 }
 _PREFETCH_WORDS = {int(outcome): outcome.name.lower() for outcome in PrefetchOutcome}
 
