@@ -100,11 +100,10 @@ class GpuProbe:
 
     def read(self) -> GpuReading:
         """What is known now. GPUs are given only from a report of a working source that is not stale."""
-        with suppress(msgspec.MsgspecError):  # a report of another version: as good as none
-            self._snapshot = self._board.snapshot() or self._snapshot
-        last = self._snapshot
+        last = self._report()
         if last is None:
-            return GpuReading("hung" if self._hung_at_ns else "starting", "", None, None, ())
+            none_yet: ProbeState = "hung" if self._hung_at_ns else "failed" if self.restarts["ended"] else "starting"
+            return GpuReading(none_yet, "", None, None, ())
         age = (monotonic_ns() - last.taken_ns) / SECOND
         hung = self._hung_at_ns > last.taken_ns
         if last.state == "ok" and age <= self._limits.stale:
@@ -113,6 +112,11 @@ class GpuProbe:
         reason = "hung" if hung else "no_report"
         absent = (GpuFacts(uuid=uuid, state="failed", unobservable={"device": reason}) for uuid in self.expected())
         return GpuReading(state, last.detail, age, last.driver_version, tuple(absent))
+
+    def _report(self) -> Snapshot | None:
+        with suppress(msgspec.MsgspecError):  # of another version: as good as none
+            self._snapshot = self._board.snapshot() or self._snapshot
+        return self._snapshot
 
     def _with_still_counters(self, devices: tuple[GpuFacts, ...]) -> tuple[GpuFacts, ...]:
         """Even an idle link moves 0.3 MB/s: PCIe counters that stay at zero count nothing on that board."""
@@ -152,7 +156,7 @@ class GpuProbe:
         code = self._process.poll()
         if code is not None:
             self._process = None
-            self.restarts["hung" if self._killed else "ended"] += 1
+            self._note_end()
             self._retry_later(now_ns)
         elif not self._killed and self._silent(now_ns):
             self._give_up(now_ns)
@@ -160,6 +164,13 @@ class GpuProbe:
             self._pause = self._limits.pause
         if now_ns - self._hung_at_ns > 2 * self._limits.hold_most * SECOND:
             self._holds.clear()
+
+    def _note_end(self) -> None:
+        report = self._report()
+        if self._killed:
+            self.restarts["hung"] += 1
+        elif report is None or report.state == "ok":  # where there is no driver it ends by design
+            self.restarts["ended"] += 1
 
     def _spawn(self, now_ns: int) -> None:
         self._board.beat(now_ns)

@@ -39,6 +39,7 @@ def test_a_driver_that_does_not_start_is_named_and_tried_again(bench, error, sta
     bench.apply()
     bench.probe.start()
     assert bench.wait_state(state).devices == ()
+    assert bench.probe.restarts["ended"] == 0
     del bench.world["init"]
     bench.apply()
     bench.wait_devices(a="present", b="present")
@@ -62,6 +63,17 @@ def test_without_the_python_package_it_says_so(tmp_path):
     probe.stop()
     assert (reading.state, reading.devices) == ("no_library", ())
     assert "pynvml" in reading.detail
+
+
+def test_a_probe_that_dies_before_its_first_word_has_failed(tmp_path):
+    probe = GpuProbe(tmp_path, (sys.executable, "-c", "raise SystemExit(3)"))
+    probe.start()
+    until = time.monotonic() + 15
+    while probe.read().state == "starting" and time.monotonic() < until:
+        time.sleep(0.05)
+    probe.stop()
+    assert probe.read().state == "failed"
+    assert probe.restarts["ended"] >= 1
 
 
 def test_without_gpus_it_says_so(bench):
