@@ -86,6 +86,7 @@ def _measured(asked: Asked, url: str, answer: Answer | None, control: Control | 
         evidence=evidence,
         judgement=judge(evidence),
         events=() if isinstance(asked.proof, NoProof) else asked.proof.events,
+        admitted_at=None if isinstance(asked.proof, NoProof) else asked.proof.summary.at,
         recorder_says=missing,
     )
 

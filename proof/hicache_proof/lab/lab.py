@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import httpx
 
-from hicache_proof.lab import memory
+from hicache_proof.lab import machine
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.conclude import conclude
 from hicache_proof.lab.engine import redacted
@@ -69,7 +69,7 @@ class Lab:
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
             command=redacted(command),
-            versions=_versions(self._engine.facts.version),
+            versions=_versions(self._engine.facts.version, machine.gpu_driver(metrics_before)),
             salt=salt,
             engine=self._engine.facts,
             sidecar=self._target.sidecar,
@@ -79,7 +79,9 @@ class Lab:
             control=judged.control,
             ttft=judged.ttft,
             effect=judged.effect,
-            memory=memory.compare(observed.before, observed.after, metrics_before, metrics_after),
+            memory=machine.compare(
+                observed.before, observed.after, metrics_before, metrics_after, judged.requests[0].evidence.engine
+            ),
             checks=observed.checks,
             outcome=judged.outcome,
             before=observed.before,
@@ -101,10 +103,11 @@ def _http(api_key_file: Path | None) -> httpx.Client:
     return httpx.Client(headers=headers, timeout=httpx.Timeout(ANSWER_SECONDS, connect=10.0), trust_env=False)
 
 
-def _versions(engine: str | None) -> dict[str, str]:
-    return {
+def _versions(engine: str | None, driver: str | None) -> dict[str, str]:
+    versions = {
         "hicache-witness": version("hicache-witness"),
         "SGLang": engine or "not given",
         "Python": platform.python_version(),
         "platform": platform.platform(),
     }
+    return versions if driver is None else versions | {"GPU driver": driver}

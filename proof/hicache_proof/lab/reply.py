@@ -51,6 +51,8 @@ def parse(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_tok
     split: Split = "given" if details else "null" if "cached_tokens_details" in meta else "absent"
     details = details or {}
     chosen = meta.get("output_token_logprobs") or ()
+    # NaN comes as null: an answer whose log-probabilities can't be compared has none
+    given = all(logprob is not None for logprob, *_ in chosen)
     return Reply(
         request_id=request_id,
         prompt_tokens=meta.get("prompt_tokens"),
@@ -60,7 +62,7 @@ def parse(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_tok
         host_tokens=details.get("host"),
         storage_tokens=details.get("storage"),
         output_ids=tuple(answer.get("output_ids") or (token for _, token, *_ in chosen)),
-        logprobs=tuple(logprob for logprob, *_ in chosen),
+        logprobs=tuple(logprob for logprob, *_ in chosen) if given else (),
         sent_ns=sent_ns,
         first_token_ns=first_token_ns,
         done_ns=done_ns,

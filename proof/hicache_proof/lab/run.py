@@ -43,6 +43,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
     judgement: Judgement
     events: tuple[dict[str, Any], ...] = ()
+    admitted_at: str | None = None
+    """RFC 3339, by the engine's machine."""
     recorder_says: str | None = None
     """Why the sidecar has nothing on this request; None if it has."""
 

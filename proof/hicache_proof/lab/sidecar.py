@@ -11,10 +11,16 @@ from hicache_proof.evidence import Evidence
 from hicache_proof.verdict import Judgement
 
 
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    at: str | None = None
+    """When the request was admitted, RFC 3339, by the engine's machine."""
+
+
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
     judgement: Judgement
     events: tuple[dict[str, Any], ...] = ()
+    summary: Summary = Summary()
 
 
 class NoProof(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from hicache_proof import certificate
+from hicache_proof.certificate import Certificate, Versions
+from hicache_proof.files import write_whole
 from hicache_proof.lab.run import LabRun
 from hicache_proof.report import html, markdown, trace
 
@@ -19,6 +22,20 @@ def write(run: LabRun, folder: Path) -> None:
         "report.md": markdown.render(run),
         "report.json": msgspec.json.format(msgspec.json.encode(run), indent=1).decode() + "\n",
         "trace.json": json.dumps(trace.events(run)) + "\n",
+        "certificate.json": certificate.encode(certify(run)).decode(),
     }
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_whole(folder / name, text.encode())
+
+
+def certify(run: LabRun) -> Certificate:
+    """The certificate of the request that decided the run."""
+    versions = Versions(
+        tool=run.versions["hicache-witness"],
+        python=run.versions["Python"],
+        platform=run.versions["platform"],
+        engine=run.engine.version,
+        driver=run.versions.get("GPU driver"),
+        model=run.engine.model,
+    )
+    return certificate.issue(run.deciding.evidence, versions, run.started_at, run.deciding.admitted_at)

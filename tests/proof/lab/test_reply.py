@@ -39,6 +39,10 @@ def test_absent_is_not_null():
     assert (found.split, found.host_tokens, found.cached_tokens, found.logprobs) == ("absent", None, None, ())
 
 
+def test_log_probabilities_that_are_no_numbers_are_none_at_all():
+    assert parsed(output_token_logprobs=[[-1.5, 305, None], [None, 405, None]]).logprobs == ()
+
+
 def test_l3_comes_with_its_own_figure():
     found = parsed(cached_tokens_details={"device": 0, "host": 0, "storage": 299, "storage_backend": "HiCacheFile"})
     assert (found.host_tokens, found.storage_tokens) == (0, 299)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hicache_proof.lab.run import LabRun
 from hicache_proof.report import files, markdown, trace, view
+from hicache_proof.verify import verify
 
 
 def test_report_json_is_the_whole_run(proven, tmp_path):
@@ -67,3 +68,10 @@ def test_the_control_is_named(proven, unwatched):
     limit = "forced miss"
     assert not any(limit in line for line in view.limits(proven))
     assert any(limit in line for line in view.limits(unwatched))
+
+
+def test_the_certificate_is_of_the_request_that_decided_and_holds(proven, tmp_path):
+    files.write(proven, tmp_path)
+    verification = verify((tmp_path / "certificate.json").read_bytes())
+    assert verification.holds
+    assert (verification.request_id, verification.verdict) == (proven.outcome.deciding, "corroborated")
