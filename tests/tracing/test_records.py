@@ -132,8 +132,8 @@ class TestRecord:
             pack(1, Kind.LOOKUP, 0, b"", (number,))
 
     def test_numbers_are_named_by_kind_and_unknown_kinds_have_none(self):
-        record = records.Record(1, 0, Kind.EVICT, "", (1, 0, 9, 64, 0, 0, 0, 0), b"")
-        assert record.named() == {"tier": 1, "cause": 0, "node_id": 9, "tokens": 64}
+        record = records.Record(1, 0, Kind.RESET, "", (1, 2, 0, 0, 0, 0, 0, 0), b"")
+        assert record.named() == {"open_loads": 1, "open_backups": 2}
         assert record._replace(kind=999).named() == {}
 
     @given(st.lists(st.tuples(st.integers(0, (1 << 32) - 1), st.integers(1, 1 << 31)), max_size=50))

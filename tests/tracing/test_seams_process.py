@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
+
+import pytest
 
 from hicache_tracing.records import ABSENT, Kind
 
@@ -23,16 +26,20 @@ class TestMemory:
         assert len(engine.ring().of(Kind.MEMORY)) == 2
         assert engine.scheduler.idle_turns >= 15
 
-    def test_says_what_can_be_known_without_a_device(self, engine):
+    @pytest.mark.parametrize("device", [True, False], ids=["with a device", "without"])
+    def test_says_what_can_be_known(self, engine, monkeypatch, device):
+        used = {"allocated_bytes": {"all": {"current": 111}}, "reserved_bytes": {"all": {"current": 222}}}
+        cuda = SimpleNamespace(is_initialized=lambda: device, memory_stats_as_nested_dict=lambda: used)
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
         engine.tree.cache_controller.mem_pool_host.kv_buffer = [SimpleNamespace(is_pinned=lambda: True)]
         engine.tree.cache_controller.mem_pool_device.get_kv_size_bytes = lambda: (1000, 500)
         engine.scheduler.tp_worker = SimpleNamespace(model_runner=SimpleNamespace(weight_load_mem_usage=1.5))
         engine.steps()
         assert engine.ring().facts(Kind.MEMORY) == [
             {
-                "allocated_bytes": ABSENT,
-                "reserved_bytes": ABSENT,
-                "weights_bytes": 3 << 29,
+                "allocated_bytes": 111 if device else ABSENT,
+                "reserved_bytes": 222 if device else ABSENT,
+                "weights_bytes": 3 << 29 if device else ABSENT,
                 "kv_pool_bytes": 1500,
                 "host_pool_bytes": 3000 * 512,
                 "host_pinned": 1,

@@ -1,4 +1,4 @@
-"""What is recorded of storage (L3): reads into the host at each turn they take, backups, the backend coming and going."""
+"""What is recorded of storage (L3): each turn of a read into the host, backups, the backend coming and going."""
 
 from __future__ import annotations
 

@@ -87,9 +87,9 @@ class TestBackup:
             engine.scheduler.evict(300)
             [backup] = engine.ring().of(Kind.BACKUP)
             assert backup.rid == ""
-            assert engine.ring().facts(Kind.EVICT) == [
-                {"tier": Tier.DEVICE, "cause": EvictCause.DEMOTED, "node_id": backup.numbers[0], "tokens": 300}
-            ]
+            [facts] = engine.ring().facts(Kind.EVICT)
+            assert (facts["tier"], facts["cause"]) == (Tier.DEVICE, EvictCause.DEMOTED)
+            assert (facts["node_id"], facts["tokens"]) == (backup.numbers[0], 300)
 
     def test_on_eviction_for_a_load_back_belongs_to_nobody_either(self, release, tmp_path):
         with running(release, tmp_path, hicache_write_policy="write_back", device_tokens=400) as engine:
@@ -299,11 +299,28 @@ class TestReset:
 
 class TestEviction:
     def test_of_what_the_host_still_holds(self, engine):
+        engine.tree.cache_controller.mem_pool_host.free_slots = [*range(0, 2000, 2)]
         engine.serve("first", PROMPT)
         engine.scheduler.evict(300)
-        [facts] = engine.ring().facts(Kind.EVICT)
-        node = engine.ring().facts(Kind.BACKUP)[0]["node_id"]
-        assert facts == {"tier": Tier.DEVICE, "cause": EvictCause.DEMOTED, "node_id": node, "tokens": 300}
+        [evict], [backup] = engine.ring().of(Kind.EVICT), engine.ring().of(Kind.BACKUP)
+        facts = evict.named()
+        assert (facts["tier"], facts["cause"]) == (Tier.DEVICE, EvictCause.DEMOTED)
+        assert (facts["node_id"], facts["tokens"]) == (backup.named()["node_id"], 300)
+        assert facts["runs_complete"] == 1
+        assert runs(evict) == runs(backup), "the copy that stays is in the slots that the backup wrote"
+
+    def test_from_an_engine_that_does_not_let_the_slots_be_read_is_asked_once(self, tmp_path, monkeypatch, caplog):
+        with running("v0523", tmp_path) as engine:
+            asked = []
+            monkeypatch.setattr(
+                type(engine.tree.tree_core), "build_hicache_transfers", lambda *a: asked.append(a) or 1 / 0
+            )
+            for i in range(3):
+                engine.serve(f"request {i}", range(1000 * i, 1000 * i + 300))
+            engine.scheduler.evict(900)
+            facts = engine.ring().facts(Kind.EVICT)
+            assert [(one["tokens"], one["runs"], one["runs_complete"]) for one in facts] == [(300, 0, 0)] * 3
+            assert len(asked) == len(caplog.records) == 1
 
     def test_of_what_nobody_holds(self, release, tmp_path):
         with running(release, tmp_path, host_tokens=100) as engine:

@@ -50,6 +50,9 @@ def stop() -> bool:
     global _session
     import_hook.forget()
     clean = [patch.revert() for patch in reversed(_patches)]
+    for patch in _patches:
+        for module in holders(patch.name, patch.wrapper):  # imported it while it was ours
+            setattr(module, patch.name, patch.original)
     _patches.clear()
     if _session is not None:
         _session.close()
@@ -98,12 +101,18 @@ def _recognise(
 
 
 def aliases(patch: Patch) -> list[Patch]:
-    """The same function under the same name in the engine's other modules, which imported it before we came."""
-    holders = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("sglang.")
-        and module is not patch.owner
-        and getattr(module, "__dict__", {}).get(patch.name) is patch.original
+    """The same function in the engine's other modules, which imported it by name before we came."""
+    return [
+        Patch(module, patch.name, lambda _original: patch.wrapper)
+        for module in holders(patch.name, patch.original)
+        if module is not patch.owner
     ]
-    return [Patch(holder, patch.name, lambda _original: patch.wrapper) for holder in holders]
+
+
+def holders(name: str, function: object) -> list[ModuleType]:
+    """The engine's modules in which a name stands for this very function."""
+    return [
+        module
+        for path, module in list(sys.modules.items())
+        if path.startswith("sglang.") and getattr(module, "__dict__", {}).get(name) is function
+    ]

@@ -12,6 +12,15 @@ class ComponentType(Enum):
     SWA = 1
 
 
+class CacheTransferPhase(Enum):
+    BACKUP_HOST = "backup_host"
+    LOAD_BACK = "load_back"
+
+
+class PoolTransfer(NamedTuple):
+    host_indices: Any
+
+
 @dataclass(frozen=True)
 class CacheRequestHandle:
     rid: str
@@ -74,6 +83,10 @@ class TreeCore:
     def touch(self, node_id):
         self.clock += 1
         self.nodes[node_id].used = self.clock
+
+    def build_hicache_transfers(self, component, node_id, phase):
+        node = self.nodes[node_id]
+        return [PoolTransfer(node.host)] if node.device is None and node.host is not None else None
 
     def is_backuped(self, node_id) -> bool:
         return self.nodes[node_id].host is not None
