@@ -14,7 +14,7 @@ from hicache_proof.demo.engine import Engine, EngineSpec
 from hicache_proof.demo.sidecar import Sidecar
 from hicache_proof.demo.stopwatch import Stopwatch
 from hicache_proof.demo.store import Say
-from hicache_proof.lab.lab import Lab, Target
+from hicache_proof.lab.lab import Target, connected
 from hicache_proof.lab.plan import REPETITIONS
 from hicache_proof.lab.protocol import Options
 from hicache_proof.lab.run import LabRun
@@ -53,7 +53,8 @@ def on_stage(folder: Path, watch: Stopwatch, say: Say) -> Iterator[Stage]:
 def prove(stage: Stage, command: str, progress: Progress) -> LabRun:
     """Raises CannotRunError."""
     target = Target(stage.engine.url, stage.control.url, stage.sidecar.url)
-    return Lab(target, Options(prefix_tokens=None, repetitions=REPETITIONS)).run(progress, command)
+    with connected(target, Options(prefix_tokens=None, repetitions=REPETITIONS)) as lab:
+        return lab.run(progress, command)
 
 
 def _start_together(*engines: Engine) -> None:

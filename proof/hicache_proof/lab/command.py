@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hicache_proof.lab import progress
 from hicache_proof.lab.errors import CannotRunError
-from hicache_proof.lab.lab import Lab, Target
+from hicache_proof.lab.lab import Target, connected
 from hicache_proof.lab.plan import REPETITIONS
 from hicache_proof.lab.protocol import Options
 from hicache_proof.report import console as console_report
@@ -82,14 +82,14 @@ def lab(
 
 def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_run: bool) -> int:
     stderr, stdout = Console(stderr=True), console_report.stdout()
-    experiment = Lab(target, options)
-    if dry_run:
-        console_report.print_plan(experiment.preview(), stdout)
-        return 0
-    if experiment.sidecar_missing:
-        click.echo(f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven", err=True)
-    with progress.shown(stderr) as reporter:
-        run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
+    with connected(target, options) as experiment:
+        if dry_run:
+            console_report.print_plan(experiment.preview(), stdout)
+            return 0
+        if experiment.sidecar_missing:
+            click.echo(f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven", err=True)
+        with progress.shown(stderr) as reporter:
+            run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
     if out is not None:
         files.write(run, out)
     if as_json:

@@ -6,6 +6,8 @@ import platform
 import random
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -37,16 +39,34 @@ class Target(NamedTuple):
     """Range to draw prompts from (both ends included), for an engine that has no tokenizer."""
 
 
-class Lab:
-    """Holds the connections of one run."""
+@contextmanager
+def connected(target: Target, options: Options) -> Iterator[Lab]:
+    """A lab whose connections are closed when the block ends: an answer that is still coming is aborted by that.
 
-    def __init__(self, target: Target, options: Options) -> None:
-        http = _http(target.api_key_file)
+    Raises CannotRunError if an engine does not answer.
+    """
+    with _http(target.api_key_file) as engines, _http(None) as http:
+        engine = EngineClient(target.engine, engines)
+        control = EngineClient(target.control, engines) if target.control else None
+        yield Lab(target, options, engine, control, SidecarClient(target.sidecar, http))
+
+
+class Lab:
+    """One run on engines that answer."""
+
+    def __init__(
+        self,
+        target: Target,
+        options: Options,
+        engine: EngineClient,
+        control: EngineClient | None,
+        sidecar: SidecarClient,
+    ) -> None:
         self._target = target
-        self._engine = EngineClient(target.engine, http)
-        self._control = EngineClient(target.control, http) if target.control else None
-        self._sidecar = SidecarClient(target.sidecar, _http(None))
-        self._experiment = Experiment(self._engine, self._control, self._sidecar, options)
+        self._engine = engine
+        self._control = control
+        self._sidecar = sidecar
+        self._experiment = Experiment(engine, control, sidecar, options)
 
     @property
     def sidecar_missing(self) -> str | None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hicache_proof.lab.lab import Lab, Target
+from hicache_proof.lab.lab import Target, connected
 from hicache_proof.lab.progress import Silent
 from hicache_proof.lab.protocol import Options
 
@@ -14,7 +14,8 @@ def run_against(engine, control=None, sidecar=True):
         target = Target(
             url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9", None, None
         )
-        return Lab(target, Options(None, 2)).run(Silent(), "hicache-witness lab --engine URL")
+        with connected(target, Options(None, 2)) as lab:
+            return lab.run(Silent(), "hicache-witness lab --engine URL")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,94 @@
+"""The lab on real engines: what it proves there, and what it must not claim."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from hicache_proof.demo.engine import EngineSpec
+from hicache_proof.demo.sidecar import Sidecar
+from hicache_proof.lab.command import lab
+from hicache_proof.lab.run import LabRun
+
+from .driver import ask, prompt
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def proof(tmp_path):
+    """Runs the lab beside a sidecar that follows the engine's rings; gives what it printed as JSON."""
+
+    def run(engine, *arguments) -> LabRun:
+        with Sidecar(engine.url, engine.rings, tmp_path) as sidecar:
+            line = ["--engine", engine.url, "--sidecar", sidecar.url, "--flush", "--json", *arguments]
+            result = CliRunner().invoke(lab, line)
+        assert result.exit_code in (0, 1), result.stderr
+        found = msgspec.json.decode(result.stdout, type=LabRun)
+        assert result.exit_code == found.outcome.exit_code
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        EngineSpec(),
+        EngineSpec(page_size=16, write_policy="write_back"),
+        EngineSpec(page_size=16, write_policy="write_through_selective", tree_core="python"),
+    ],
+    ids=lambda spec: f"{spec.write_policy}-{spec.page_size}",
+)
+def test_a_read_of_l2_is_corroborated_by_its_content(engines, proof, spec):
+    run = proof(engines(spec))
+    assert (run.outcome.verdict, run.outcome.content, run.outcome.exit_code) == ("corroborated", "intact", 0)
+    assert {request.judgement.served_by for request in run.of("C")} == {"host"}
+    assert {request.judgement.served_by for request in (*run.of("B"), *run.of("D"))} == {"device"}
+    assert {request.judgement.served_by for request in (*run.of("A"), *run.of("miss"))} == {"none"}
+
+
+def test_with_the_eviction_skipped_c_is_an_l1_hit_and_nothing_is_proven(engine, proof):
+    run = proof(engine, "--skip-eviction")
+    assert (run.outcome.verdict, run.outcome.exit_code) == ("no_read", 1)
+    assert {request.judgement.served_by for request in run.of("C")} == {"device"}
+
+
+def test_rows_zeroed_on_the_way_back_are_damage_although_every_counter_is_green(engines, proof, faulty):
+    run = proof(engines(faulty(load_back="zero")))
+    assert (run.outcome.content, run.outcome.exit_code) == ("damaged", 1)
+    for request in run.of("C"):
+        evidence = request.evidence
+        assert evidence.counters.load_back_tokens == evidence.reply.host_tokens == evidence.lookup.host_tokens > 0
+        assert evidence.content.mismatched > 0
+        assert evidence.answer.max_logprob_delta > evidence.answer.tolerance
+
+
+def test_lost_records_leave_it_unobserved(engines, proof, faulty):
+    run = proof(engines(faulty(lose="ADMIT")))
+    assert run.outcome.exit_code == 1
+    assert run.outcome.verdict in ("not_observed", "consistent")
+
+
+def test_with_the_recorder_off_it_is_consistent_at_best(engines, proof):
+    run = proof(engines(EngineSpec(witness=False)))
+    assert (run.outcome.verdict, run.outcome.exit_code) == ("consistent", 1)
+
+
+def test_ctrl_c_in_the_middle_leaves_the_engine_idle_and_serving(engine, tmp_path):
+    command = [sys.executable, "-m", "hicache_exporter", "lab", "--engine", engine.url, "--flush", "--repetitions", "6"]
+    answered = engine.log.read_text().count("POST /generate")
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while engine.log.read_text().count("POST /generate") < answered + 8 and running.poll() is None:
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=30)
+    assert running.returncode == 130, stderr
+    assert "stopped" in stderr
+    assert ask(engine, prompt("after ctrl-c")).cached_tokens == 0
