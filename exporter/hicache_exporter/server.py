@@ -179,5 +179,5 @@ def _number(request: web.Request, name: str, default: float, kind: Callable[[str
         value = -1
     if not 0 <= value < float("inf"):
         error = {"error": f"{name} must be a number from 0 to {most:g}, not {text[:40]!r}"}
-        raise web.HTTPBadRequest(body=_encoder.encode(error), content_type="application/json")
+        raise web.HTTPBadRequest(text=_encoder.encode(error).decode(), content_type="application/json")
     return min(value, most)
