@@ -68,7 +68,10 @@ def test_who_ignores_sigterm_is_killed_when_the_grace_is_over(family: list[str])
 def test_kills_at_once_when_told(family: list[str]) -> None:
     process, group = start([*family, "stubborn"])
     wait_for_size(group, 2)
+    time.sleep(0.5)
+    began = time.monotonic()
     process.communicate("9")
+    assert time.monotonic() - began < leash.GRACE
     assert group_members(group) == []
     assert process.returncode == 128 + signal.SIGKILL
 
@@ -80,11 +83,19 @@ def test_passes_the_exit_code_on_and_takes_the_orphans_along(family: list[str]) 
     process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_the_leash_itself_is_ended(family: list[str], number: signal.Signals) -> None:
+def test_takes_the_whole_family_along_when_it_is_itself_asked_to_end(family: list[str]) -> None:
+    process, group = start(family)
+    wait_for_size(group, 2)
+    process.terminate()
+    wait_for_size(group, 0)
+    process.communicate()
+
+
+def test_takes_the_command_along_when_it_is_itself_killed(family: list[str]) -> None:
+    """Its children it has to see to itself, as SGLang does."""
     process, group = start(family[:-1])
     wait_for_size(group, 1)
-    process.send_signal(number)
+    process.kill()
     wait_for_size(group, 0)
     process.communicate()
 
