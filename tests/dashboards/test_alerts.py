@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import yaml
 
 from hicache_dashboards import config, rulefile
 from hicache_dashboards.alerts.groups import alert_groups
+from hicache_dashboards.promql import has_engine
 from hicache_dashboards.rules.groups import recording_groups
 from hicache_exporter.names import FAMILIES, Family
 
@@ -54,17 +56,19 @@ def test_cases_have_names_of_their_own() -> None:
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Name of a failed case to promtool's words; one run of promtool for all cases."""
+    return _promtool(_rules_by_alert(config.load(SHORT)), tmp_path_factory.mktemp("promtool"))
+
+
+def _promtool(rules: dict[str, list[dict[str, Any]]], folder: Path) -> dict[str, str]:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
-    folder, settings = tmp_path_factory.mktemp("promtool"), config.load(SHORT)
-    rules = _rules_by_alert(settings)
-    for alert in CASES:
+    for alert in rules:
         tests = [_test(rules[alert], name) for name, (of, _) in NAMED.items() if of == alert]
         rule_file = {"groups": [{"name": "all", "rules": rules[alert]}]}
         test_file = {"rule_files": [f"{alert}.rules"], "evaluation_interval": "1m", "tests": tests}
         (folder / f"{alert}.rules").write_text(yaml.safe_dump(rule_file))
         (folder / f"{alert}.test").write_text(yaml.safe_dump(test_file, width=10**6))
-    command = ["promtool", "test", "rules", *(f"{alert}.test" for alert in CASES)]
+    command = ["promtool", "test", "rules", *(f"{alert}.test" for alert in rules)]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
     blocks = re.split(r"^ *name: (.*),\n", run.stdout + run.stderr, flags=re.M)
     failed = dict(zip(blocks[1::2], blocks[2::2], strict=True))
@@ -117,7 +121,7 @@ def _series(key: str) -> str:
     own = {pair.split("=")[0] for pair in labels.split(",") if pair}
     family = _family(name)
     assert own <= {*family.labels, "le", "purpose"}, f"{key}: {family.name} has the labels {family.labels}"
-    identity = TARGET if family.source == "sidecar" else ENGINE
+    identity = ENGINE if has_engine(family) else TARGET
     pairs = [*filter(None, [labels]), *(f'{label}="{value}"' for label, value in identity.items())]
     return f"{name}{{{','.join(pairs)}}}"
 
@@ -140,6 +144,35 @@ def _expected(rules: list[dict[str, Any]], fired: dict[str, str]) -> dict[str, A
         "exp_labels": {label: value for label, value in expected.items() if value is not None},
         "exp_annotations": {**rule["annotations"], "summary": fired["summary"]},
     }
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("alert", sorted(ALERTS))
+def test_cases_notice_each_clause(alert: str, tmp_path: Path) -> None:
+    """Drop a clause, the threshold or the wait of the alert: some case must fail."""
+    rules = _rules_by_alert(config.load(SHORT))[alert]
+    survivors = [what for what, mutant in _mutants(rules) if not _promtool({alert: mutant}, tmp_path)]
+    assert survivors == []
+
+
+def _mutants(rules: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for index, rule in enumerate(rules):
+        if "alert" not in rule or "absent" in rule["expr"]:
+            continue
+        lines = rule["expr"].split("\n")
+        changed = [
+            (f"without {line}", {**rule, "expr": "\n".join([*lines[:number], *lines[number + 1 :]])})
+            for number, line in enumerate(lines)
+            if line.startswith(("and ", "unless "))
+        ]
+        first = re.sub(r"(>=|<=|==|>|<) [0-9.]+$", "> -1e18", lines[0])
+        if first != lines[0]:
+            changed.append((f"whatever the value of {lines[0]}", {**rule, "expr": "\n".join([first, *lines[1:]])}))
+        if "for" in rule:
+            changed.append(("at once", {key: value for key, value in rule.items() if key != "for"}))
+        for what, mutant in changed:
+            yield what, [*rules[:index], mutant, *rules[index + 1 :]]
 
 
 def test_recorded_series_have_names_of_their_own() -> None:

@@ -85,6 +85,17 @@ def _outliers(settings: Settings) -> Row:
             Panel(
                 "Tokens generated", "By each engine.", "si:tok/s", (fleet.GENERATED,), alerts=("HiCacheEngineStalled",)
             ),
+            Panel("Requests finished", "By each engine.", "reqps", (fleet.FINISHED,)),
+            Panel("Time in the queue", "Mean.", "s", (fleet.QUEUE,)),
+            Panel(
+                "Configuration known",
+                "Is /server_info read? Without it the counters of several ranks can't be combined.",
+                "none",
+                (fleet.INFO_READ,),
+                kind="states",
+                states=UP_DOWN,
+                steps=UP_DOWN_STEPS,
+            ),
         ),
     )
 

@@ -80,7 +80,7 @@ def _gpu_memory(settings: Settings) -> Row:
                 "What GPU memory is used for",
                 "weights and kv_pool as the engine tells them; allocator_reserved is held beyond; other is the rest.",
                 "bytes",
-                (machine.MEMORY_PARTS, machine.MEMORY_FREE),
+                (machine.MEMORY_PARTS, machine.MEMORY_DRIVER, machine.MEMORY_FREE),
                 kind="stack",
                 span=12,
                 alerts=("HiCacheGpuMemoryLow",),
@@ -131,7 +131,8 @@ def _gpu_work() -> Row:
                 steps=none_is_good("uncorrected errors can damage content"),
                 alerts=("HiCacheContentDamaged",),
             ),
-            Panel("Bytes over PCIe", "Protocol included.", "Bps", (l2.PCIE_BYTES,), span=8),
+            Panel("Bytes over PCIe", "Protocol included.", "Bps", (l2.PCIE_BYTES,), span=4),
+            Panel("Energy", "In the time range.", "joule", (machine.ENERGY,), kind="bars", span=4),
         ),
     )
 
@@ -192,6 +193,25 @@ def _ranks(settings: Settings) -> Row:
     return Row(
         "The engine's processes",
         (
+            Panel(
+                "Ranks that can be seen from here",
+                "0: in another pid namespace, or ended; then nothing below is known of it.",
+                "none",
+                (machine.RANK_VISIBLE,),
+                kind="states",
+                span=12,
+                height=5,
+                states=UP_DOWN,
+                steps=UP_DOWN_STEPS,
+            ),
+            Panel(
+                "The sidecar's own memory",
+                "Of its cgroup.",
+                "bytes",
+                (machine.SIDECAR_MEMORY,),
+                span=12,
+                height=5,
+            ),
             Panel(
                 "Memory of each rank",
                 "resident, shared, locked, pinned, swapped.",

@@ -105,9 +105,9 @@ def _capacity(settings: Settings) -> Row:
             ),
             Panel(
                 "Pools beside the KV pool, slots",
-                "Used slots and size.",
+                "Used, evictable in L1, and size.",
                 "short",
-                (tiers.POOL_USED, tiers.POOL_CAPACITY),
+                (tiers.POOL_USED, tiers.POOL_EVICTABLE, tiers.POOL_CAPACITY),
             ),
         ),
     )

@@ -31,7 +31,7 @@ ANYTHING = {"job": ".+", "instance": ".+", "model": ".*", "rank": ".*"}
 
 
 def variables() -> list[dashboard.DatasourceVariable | dashboard.QueryVariable]:
-    data = dashboard.DatasourceVariable(DATASOURCE).label("Metrics").type("prometheus")
+    data = dashboard.DatasourceVariable(DATASOURCE).label("Data source").type("prometheus")
     traces = dashboard.DatasourceVariable(TRACES).label("Traces").type("tempo")
     return [data, traces, *(_query(name, query) for name, query in QUERIES.items())]
 

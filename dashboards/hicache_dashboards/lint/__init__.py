@@ -1,0 +1,1 @@
+"""Checks of the generated boards and rules, on the files that Grafana and Prometheus will read."""

@@ -24,6 +24,7 @@ GPU_INFO = Query(
     optional=needs.GPU,
 )
 MEMORY_PARTS = Query(total(names.GPU_MEMORY, "part"), "{{part}}", optional=needs.GPU)
+MEMORY_DRIVER = Query(total(names.GPU_MEMORY_RESERVED), "kept by the driver", optional=needs.GPU)
 MEMORY_FREE = Query(f"{total(names.GPU_MEMORY_SIZE)} - {total(names.GPU_MEMORY_USED)}", "free", optional=needs.GPU)
 MEMORY_HEADROOM = Query(
     share(
@@ -42,6 +43,7 @@ POWER_LIMIT = Query(total(names.GPU_POWER_LIMIT, "gpu"), "{{gpu}} limit", option
 TEMPERATURE = Query(highest(names.GPU_TEMPERATURE, "gpu"), "{{gpu}}", optional=needs.GPU)
 CLOCK_EVENTS = Query(highest(names.GPU_CLOCK_EVENT, "reason"), "{{reason}}", optional=needs.GPU)
 ECC = Query(increase(names.GPU_ECC_ERRORS, "gpu", "kind"), "{{gpu}} {{kind}}", instant=True, optional=needs.GPU)
+ENERGY = Query(increase(names.GPU_ENERGY, "gpu"), "{{gpu}}", instant=True, optional=needs.GPU)
 PROBE_RESTARTS = Query(
     increase(names.GPU_PROBE_RESTARTS, "reason", window="$__rate_interval"), "{{reason}}", optional=needs.GPU
 )
@@ -62,11 +64,15 @@ SWAP_USED = Query(
     f" - {total(names.HOST_MEMORY, matchers={'kind': 'swap_free'})}",
     "swap in use",
 )
-PRESSURE = Query(highest(names.HOST_PRESSURE, "kind", "window"), "{{kind}}, {{window}} s", optional=needs.PSI)
+PRESSURE = Query(highest(names.HOST_PRESSURE, "kind", "window"), "{{kind}}, {{window}}", optional=needs.PSI)
 STALLED = Query(rate(names.HOST_STALLED, "kind"), "{{kind}}", optional=needs.PSI)
 SHM = Query(total(names.HOST_SHM, "kind"), "{{kind}}")
 L2_RATIO = Query(highest(names.HOST_L2_RATIO), "L2 ÷ memory", instant=True, optional=needs.PROCESS)
 RANK_MEMORY = Query(total(names.RANK_MEMORY, "rank", "kind"), "rank {{rank}} {{kind}}", optional=needs.PROCESS)
+RANK_VISIBLE = Query(lowest(names.RANK_VISIBLE, "engine", "rank"), "{{engine}} rank {{rank}}", optional=needs.PLUGIN)
+SIDECAR_MEMORY = Query(
+    highest(names.WITNESS_CGROUP, "instance", matchers={"kind": "current"}), "{{instance}}", optional=needs.CGROUP
+)
 RANK_L2 = Query(total(names.RANK_L2, "rank"), "rank {{rank}} L2 as configured", optional=needs.PROCESS)
 RANK_PINNED = Query(
     total(names.RANK_MEMORY, "rank", matchers={"kind": "=~locked|pinned"}),

@@ -93,6 +93,7 @@ POOL_FILL = Query(
 POOL_CAPACITY = Query(
     total(names.ENGINE_POOL_CAPACITY, "tier", "pool"), "{{tier}} {{pool}} capacity", optional=needs.POOLS
 )
+POOL_EVICTABLE = Query(total(names.ENGINE_POOL_EVICTABLE, "pool"), "device {{pool}} evictable", optional=needs.POOLS)
 POOL_USED = Query(total(names.ENGINE_POOL_USED, "tier", "pool"), "{{tier}} {{pool}} used", optional=needs.POOLS)
 
 EVICTED_BY_CAUSE = Query(rate(names.EVICTED_TOKENS, "cause"), "{{cause}}", optional=needs.PLUGIN)

@@ -49,7 +49,7 @@ def regression(statistic: str, legend: str, ago: str = "") -> Query:
 
 def times_slower(ago: str, legend: str) -> Query:
     today, before = mean(names.ENGINE_TTFT, window="1h"), mean(names.ENGINE_TTFT, window="1h", ago=ago)
-    return Query(f"({today}) / ({before})", legend, optional=f"needs a history of {ago}")
+    return Query(share(f"({today})", f"({before})"), legend, optional=f"needs a history of {ago}")
 
 
 def slow_share(settings: Settings) -> Query:

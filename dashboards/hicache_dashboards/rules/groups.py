@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hicache_dashboards.config import Settings
-from hicache_dashboards.rules import l2, slo, tiers, ttft
+from hicache_dashboards.rules import l2, machine, slo, storage, tiers, ttft
 from hicache_dashboards.rules.model import Recording
 
 
@@ -14,4 +14,6 @@ def recording_groups(settings: Settings) -> dict[str, list[Recording]]:
         "hicache-ttft": ttft.recordings(settings),
         "hicache-slo": slo.recordings(settings),
         "hicache-l2": l2.recordings(settings),
+        "hicache-machine": machine.recordings(settings),
+        "hicache-storage": storage.recordings(settings),
     }
