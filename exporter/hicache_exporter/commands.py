@@ -16,7 +16,7 @@ SUBCOMMANDS = {
     "demo": ("hicache_proof.demo.command", "demo", "One proven L2 read on this machine, without a GPU."),
     "doctor": ("hicache_proof.doctor.command", "doctor", "Say what is wrong with an engine's HiCache, and why."),
     "verify": ("hicache_proof.verify.command", "verify", "Check a proof certificate again."),
-    "dashboards": ("hicache_dashboards.command", "main", "Write dashboards, rules and alerts."),
+    "rules": ("hicache_dashboards.command", "rules", "Print Prometheus rules and alerts, with your thresholds."),
 }
 
 
