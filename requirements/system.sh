@@ -24,11 +24,11 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 echo "installing ${missing[*]} ..."
-# RUNLEVEL=1 keeps the packages from starting their services.
 if ! {
+  # The tests want the programs; the services must not start, now or at the next boot.
+  if [ -d /run/systemd/system ]; then "${as_root[@]}" systemctl mask prometheus prometheus-alertmanager; fi
   "${as_root[@]}" apt-get update &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-      apt-get install --yes --no-install-recommends "${missing[@]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
 } >"$log" 2>&1 </dev/null; then
   tail -n 20 "$log" >&2
   exit 1
