@@ -1,4 +1,4 @@
-"""Collects, release by release, what attached and what fired; ``make matrix`` writes the table that the README shows."""
+"""Collects, release by release, what attached and fired: ``make matrix`` writes the table that the README shows."""
 
 from __future__ import annotations
 

@@ -87,6 +87,34 @@ def is_backed_up(tree: Any, node: Any) -> bool:
     return bool(node.backuped)
 
 
+def host_slots(tree: Any, node: Any) -> Any:
+    """Host slots of a node that has just left the device, as the engine's own index tensor on the CPU; None: unknown.
+
+    A node object carries them. Behind an int handle the tree core is asked for what loading the node back would read
+    (``build_hicache_transfers``, a read without effect that the scheduler's admission makes too): devices evict from
+    the leaves, so directly after its eviction that is this one node.
+    """
+    if not isinstance(node, int):
+        slots = getattr(node, "host_value", None)
+        if slots is None:
+            slots = getattr(_full_data(node), "host_value", None)
+        return slots
+    names = sys.modules[type(tree).__module__]
+    transfers = tree.tree_core.build_hicache_transfers(
+        names.ComponentType.FULL,
+        node,
+        names.CacheTransferPhase.LOAD_BACK,
+    )
+    return transfers[0].host_indices if transfers else None
+
+
+def _full_data(node: Any) -> Any:
+    """Per-component data of a unified tree's node object (0.5.12 to 0.5.16): that of full attention."""
+    data = getattr(node, "component_data", None)
+    pairs = data.items() if isinstance(data, dict) else ()
+    return next((value for component, value in pairs if getattr(component, "name", "") == "FULL"), None)
+
+
 def write_policy(tree: Any, controller: Any) -> str:
     if getattr(tree, "is_write_back", False) is True:
         return "write_back"

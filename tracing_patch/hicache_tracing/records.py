@@ -145,8 +145,9 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
     # the engine saw the transfer's finish event (finished 1) or dropped it in a reset (0);
     # device_ns: span between the engine's own two events, ABSENT where the engine does not time it
     Kind.TRANSFER_DONE: ("transfer_id", "direction", "tokens", "bytes", "device_ns", "finished"),
-    # tokens leaving a tier (Tier), and how (EvictCause)
-    Kind.EVICT: ("tier", "cause", "node_id", "tokens"),
+    # tokens leaving a tier (Tier), and how (EvictCause); extra = runs of the host slots that keep a copy of what
+    # left the device (DEMOTED only; runs_complete 0 where this engine does not let them be read)
+    Kind.EVICT: ("tier", "cause", "node_id", "tokens", "runs", "runs_complete"),
     # the cache was flushed: everything known about residency is void
     Kind.RESET: ("open_loads", "open_backups"),
     # rows loaded by one transfer compared with the signatures taken when they were backed up

@@ -69,6 +69,7 @@ class Session:
         self.transfer_id = 0
         self.last_lookup: tuple[str, int, int] | None = None
         self.witness: ContentWitness | None = None
+        self.host_slots_readable = True
         self._keys: dict[str, bytes] = {}
 
     # -- life ------------------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import ABSENT, EvictCause, Kind, Tier
+from hicache_tracing.runs import host_runs
 from hicache_tracing.seams.base import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED, Target, argument, nothing_before
 from hicache_tracing.session import Session
 
+logger = logging.getLogger("hicache_witness")
 
-def _left_device(session: Session, node: int, tokens: int, *, kept: bool) -> None:
+
+def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: bool) -> None:
     if tokens <= 0:
         return
     if session.load_scope is not None:
@@ -19,33 +23,48 @@ def _left_device(session: Session, node: int, tokens: int, *, kept: bool) -> Non
     if session.witness is not None:
         session.witness.left_device()
     cause = EvictCause.DEMOTED if kept else EvictCause.DROPPED
-    session.write(Kind.EVICT, b"", Tier.DEVICE, cause, node, tokens)
+    runs, complete, packed = _kept_in(session, tree, node) if kept else (0, 0, b"")
+    session.write(Kind.EVICT, b"", Tier.DEVICE, cause, dialects.node_id(node), tokens, runs, complete, extra=packed)
+
+
+def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
+    """Runs of the host slots that keep the copy. An engine that cannot tell is asked once."""
+    if not session.host_slots_readable:
+        return 0, 0, b""
+    try:
+        slots = dialects.host_slots(tree, node)
+    except Exception as reason:
+        session.host_slots_readable = False
+        logger.warning("hicache-witness: host slots of evicted nodes cannot be read here: %r", reason)
+        slots = None
+    return host_runs(slots) if slots is not None else (0, 0, b"")
 
 
 def unified_leaf(session: Session) -> tuple[Before, After]:
-    """UnifiedRadixCache._evict_device_leaf, _demote, _drop_subtree_no_host: (node or its id, tracker of tokens)."""
+    """UnifiedRadixCache._evict_device_leaf, _demote: (node or its id, tracker of tokens)."""
 
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, bool, int]:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, int]:
         tree = args[0]
         node = argument(args, kwargs, 1, "node_id", kwargs.get("node"))
         tracker = argument(args, kwargs, 2, "tracker")
         backed = dialects.is_backed_up(tree, node) or dialects.write_policy(tree, session.controller) == "write_back"
-        return dialects.node_id(node), backed, dialects.full_tokens(tracker)
+        return node, backed, dialects.full_tokens(tracker)
 
-    def after(token: tuple[int, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after(token: tuple[Any, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         node, backed, before_tokens = token
         tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - before_tokens
-        _left_device(session, node, tokens, kept=backed)
+        _left_device(session, args[0], node, tokens, kept=backed)
 
     return before, after
 
 
 def unified_drop(session: Session) -> tuple[Before, After]:
+    """UnifiedRadixCache._drop_subtree_no_host: the same, and no copy stays."""
     before, _ = unified_leaf(session)
 
-    def after(token: tuple[int, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after(token: tuple[Any, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - token[2]
-        _left_device(session, token[0], tokens, kept=False)
+        _left_device(session, args[0], token[0], tokens, kept=False)
 
     return before, after
 
@@ -61,11 +80,11 @@ def radix_dropped(session: Session) -> tuple[Before, After]:
 
 
 def _radix(session: Session, *, kept: bool) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        return dialects.node_id(argument(args, kwargs, 1, "node", kwargs.get("root")))
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return argument(args, kwargs, 1, "node", kwargs.get("root"))
 
-    def after(node: int, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        _left_device(session, node, int(result or 0), kept=kept)
+    def after(node: Any, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        _left_device(session, args[0], node, int(result or 0), kept=kept)
 
     return before, after
 
