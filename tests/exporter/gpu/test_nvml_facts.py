@@ -83,6 +83,11 @@ def test_under_mig_what_is_missing_is_missing_because_of_mig():
     assert found.unobservable == {"utilization": "mig"}
 
 
+def test_under_mig_a_gpu_without_a_memory_of_its_own_is_present_all_the_same():
+    found = facts(mig=True, fail={"nvmlDeviceGetMemoryInfo_v2": "NotSupported"})
+    assert (found.state, found.unobservable) == ("present", {"memory": "mig"})
+
+
 def test_the_names_of_clock_events_are_nvmls_own():
     assert all(hasattr(pynvml, constant) for constant in CLOCK_EVENTS.values())
 

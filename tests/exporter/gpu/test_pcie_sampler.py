@@ -125,6 +125,23 @@ def test_a_slipped_timer_under_load_is_flagged():
     assert unsafe == 1
 
 
+def test_a_slipped_timer_under_load_is_flagged_even_if_the_missed_wrap_leaves_no_trace():
+    period = 20 * MS + CALL_NS  # a step sleeps 20 ms from its own start here, the call comes on top
+    late = 400 * MS
+    bus = Bus([(SECOND, 3 * SECOND, WRAP / (late + period))])
+    samples, _, unsafe = run(bus, 3 * SECOND, slips=[(2 * SECOND, late)])
+    (slipped,) = [sample for sample in samples if sample.gap is Gap.UNSAFE]
+    before = samples[samples.index(slipped) + 1]
+    assert slipped.rx - before.rx < 16 << 20
+    assert unsafe == 1
+
+
+def test_an_engine_that_records_keeps_the_sampler_awake_before_any_byte_moves():
+    samples, _, _ = run(Bus([(5 * SECOND, 6 * SECOND, 0)]), 8 * SECOND)
+    awake = [sample for sample in samples if 5 * SECOND < sample.before_ns < 6 * SECOND]
+    assert len(awake) > 40
+
+
 def test_one_gpu_that_fails_is_dropped_with_its_reason_and_the_other_goes_on():
     board = Board.create()
     good, bad = Bus(), Bus()

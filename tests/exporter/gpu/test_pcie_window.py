@@ -40,6 +40,11 @@ def test_a_sample_taken_while_the_window_opened_does_not_start_it():
     assert window(history(), during_call, 500 * 20 * MS - 5 * MS).moved.rx == 2_000_020_000
 
 
+def test_a_sample_taken_while_the_window_closed_does_not_end_it():
+    during_call = 500 * 20 * MS + 100_000
+    assert window(history(), 499 * 20 * MS + 5 * MS, during_call).moved.rx == 2_000_020_000
+
+
 def test_an_unsafe_gap_inside_makes_it_unusable_but_keeps_the_lower_bound():
     found = window(history(gaps={500: Gap.UNSAFE}), 499 * 20 * MS + 5 * MS, 500 * 20 * MS - 5 * MS)
     assert not found.usable
