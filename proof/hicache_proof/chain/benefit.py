@@ -1,0 +1,43 @@
+"""The last link: is a request that read L2 answered sooner than one that was computed?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.chain.findings import Finding, found
+from hicache_proof.chain.stage import Stage, examined
+
+ENOUGH = 5
+"""Requests of each kind below which their mean says nothing."""
+NO_GAIN = 0.9
+LATE = 0.5
+"""Share of the time to the first token that was spent waiting for the load."""
+
+
+def benefit(facts: ChainInput) -> Stage:
+    recorded = facts.recorded
+    read = recorded.ttft.get("host") if recorded is not None else None
+    computed = recorded.ttft.get("none") if recorded is not None else None
+    if recorded is None or read is None or computed is None or min(read.count, computed.count) < ENOUGH:
+        return examined("benefit", "unknown", f"fewer than {ENOUGH} requests of each kind to compare")
+    says = f"mean TTFT {_ms(read)} from L2, {_ms(computed)} computed"
+    return examined("benefit", "ok", says, _of_times(read, computed, recorded.load_back_wait))
+
+
+def _of_times(read: Mean, computed: Mean, wait: Mean | None) -> Iterator[Finding]:
+    if wait is not None and wait.count and wait.seconds >= LATE * read.seconds and _slow(read, computed):
+        yield found(
+            "hit-but-late",
+            f"TTFT {_ms(read)} from L2 against {_ms(computed)} computed; {_ms(wait)} of it wait for the load",
+        )
+    elif _slow(read, computed):
+        yield found("hit-no-gain", f"TTFT {_ms(read)} from L2 against {_ms(computed)} computed")
+
+
+def _slow(read: Mean, computed: Mean) -> bool:
+    return read.seconds >= NO_GAIN * computed.seconds
+
+
+def _ms(mean: Mean) -> str:
+    return f"{1000 * mean.seconds:.0f} ms"

@@ -1,0 +1,127 @@
+"""Each way in which HiCache fails to help is told from the others, by canned evidence."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hicache_proof.chain.diagnosis import CHAIN, diagnose
+from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.chain.findings import KINDS, StageName
+
+from .cases import CASES, Case, rank, seams
+from .engines import HEALTHY, IDLE, RANK, UNMATCHED, UNREAD, engine
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_case_is_told_from_the_others(case: Case) -> None:
+    diagnosis = diagnose(case.facts)
+    found = {finding.id: finding for finding in diagnosis.findings}
+    assert case.finding in found
+    assert case.says in found[case.finding].says
+    assert diagnosis.first_broken == case.broken
+    errors = [finding.id for finding in diagnosis.findings if finding.severity == "error"]
+    expected = {case.finding} if case.broken else set()
+    assert set(errors) - CONSEQUENCES.get(case.name, set()) == expected
+
+
+CONSEQUENCES = {
+    "the engine does not answer": {"recorder-off", "metrics-off"},
+    "L2 evicted first, by the counters alone": {"recorder-off"},
+}
+"""Errors beside the one that the case is about, where one fact brings several."""
+
+
+def test_every_finding_has_a_case_and_says_what_to_do() -> None:
+    assert {case.finding for case in CASES} == set(KINDS)
+    assert all(kind.do for kind in KINDS.values())
+
+
+def test_a_healthy_engine_has_no_finding_and_every_stage_in_order() -> None:
+    diagnosis = diagnose(HEALTHY)
+    assert diagnosis.findings == ()
+    assert [stage.state for stage in diagnosis.stages] == ["ok"] * len(CHAIN)
+    assert diagnosis.first_broken is None
+
+
+def test_an_engine_that_has_served_nothing_is_idle_and_not_broken() -> None:
+    untouched = {"requests": 0, "demoted_tokens": 0, "ttft": {}, **UNMATCHED}
+    fresh = engine(counted=IDLE, recorded={**untouched, "processes": (rank(seams=seams("attached", False)),)})
+    diagnosis = diagnose(fresh)
+    assert diagnosis.first_broken is None
+    assert {stage.state for stage in diagnosis.stages[3:]} == {"idle", "unknown"}
+
+
+def test_the_chain_is_the_one_that_is_documented() -> None:
+    assert [name for name, _ in CHAIN] == list(get_args(StageName))
+    assert [stage.name for stage in diagnose(HEALTHY).stages] == list(get_args(StageName))
+
+
+def test_nothing_behind_the_flags_is_examined_without_hicache() -> None:
+    stages = diagnose(engine({"hicache": False})).stages
+    assert {stage.says for stage in stages[1:]} == {"not examined"}
+
+
+def test_without_a_recorder_the_engine_counters_still_speak() -> None:
+    alone = diagnose(ChainInput(configuration=HEALTHY.configuration, counted=HEALTHY.counted))
+    states = {stage.name: stage.state for stage in alone.stages}
+    assert (states["match"], states["load_back"], states["attribution"]) == ("ok", "ok", "ok")
+    assert states["benefit"] == "unknown"
+
+
+def test_write_back_waits_for_an_eviction() -> None:
+    nothing = {"backup_tokens": 0, "host_used": 0, "evicted_tokens": 0, **UNREAD}
+    waiting = engine({"write_policy": "write_back"}, nothing, UNMATCHED)
+    assert diagnose(waiting).first_broken is None
+
+
+def test_l3_tokens_need_no_l2_credit() -> None:
+    assert diagnose(engine(counted={"cached_host": 0, "cached_storage": 60_000})).findings == ()
+
+
+def test_a_replica_without_traffic_is_not_accused() -> None:
+    quiet = rank("dp1-tp0", seams=seams("attached", False))
+    found = diagnose(engine({"dp_size": 2}, recorded={"processes": (RANK, quiet), "ranks_expected": 2})).findings
+    assert [finding.id for finding in found] == ["dp-without-pinning"]
+
+
+def test_few_requests_are_no_mean() -> None:
+    few = {"host": Mean(count=4, total=4.0), "none": Mean(count=40, total=2.0)}
+    assert diagnose(engine(recorded={"ttft": few})).findings == ()
+
+
+def test_a_load_without_reuse_does_not_accuse_the_size_of_l2() -> None:
+    evicted = {**UNMATCHED, "host_evicted_tokens": 30_000}
+    found = diagnose(engine(counted={"cached_device": 0, **UNREAD}, recorded=evicted)).findings
+    assert [finding.id for finding in found] == ["no-reuse-seen"]
+
+
+def test_the_worst_finding_comes_first() -> None:
+    severities = [f.severity for f in diagnose(engine({"dp_size": 2}, UNREAD, UNMATCHED)).findings]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+    assert severities[0] == "error"
+
+
+maybe = st.none() | st.sampled_from([0.0, 1.0, 5.0, 500.0, 100_000.0])
+
+
+@given(st.data())
+def test_a_diagnosis_can_always_be_made(data: st.DataObject) -> None:
+    counted = {name: data.draw(maybe, name) for name in ("requests", "prompt_tokens", "host_capacity", "host_used",
+               "device_capacity", "backup_tokens", "evicted_tokens", "load_back_tokens", "cached_device", "cached_host",
+               "cached_storage", "cached_unattributed")}  # fmt: skip
+    recorded = {name: data.draw(maybe, name) for name in ("requests", "promised_tokens", "loaded_tokens",
+                "backups_refused", "demoted_tokens", "dropped_tokens", "host_evicted_tokens")}  # fmt: skip
+    policy = data.draw(st.sampled_from([None, "write_back", "write_through", "write_through_selective"]))
+    hicache = data.draw(st.sampled_from([None, True, False]))
+    facts = engine({"write_policy": policy, "hicache": hicache}, counted, recorded)
+    missing = data.draw(st.sets(st.sampled_from(["configuration", "counted", "recorded"])))
+    diagnosis = diagnose(
+        ChainInput(**{n: getattr(facts, n) for n in ("configuration", "counted", "recorded") if n not in missing})
+    )
+    broken = [stage for stage in diagnosis.stages if stage.state == "broken"]
+    assert diagnosis.first_broken == (broken[0].name if broken else None)
+    assert all(any(finding.severity == "error" for finding in stage.findings) for stage in broken)

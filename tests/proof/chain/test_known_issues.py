@@ -1,0 +1,64 @@
+"""The table of known issues: well-formed, and filtered by what the engine is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hicache_proof.chain.facts import ChainInput
+from hicache_proof.chain.known_issues import all_issues, issues_of, release_of
+
+from .engines import MAMBA, engine
+
+
+def ids(facts: ChainInput) -> set[str]:
+    return {issue.id for issue in issues_of(facts)}
+
+
+def test_every_entry_is_whole() -> None:
+    assert len({issue.id for issue in all_issues()}) == len(all_issues()) > 20
+    for issue in all_issues():
+        assert issue.says.endswith(".")
+        assert issue.do
+        assert issue.refs or issue.basis == "source"
+        assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", ref) for ref in issue.refs)
+        assert all(release_of(bound) for bound in (issue.since, issue.before) if bound is not None)
+
+
+@pytest.mark.parametrize(
+    ("version", "listed"),
+    [("0.5.19", True), ("0.5.19.post2", True), ("0.5.20", False), ("0.5.23", False), (None, True), ("main", True)],
+)
+def test_a_release_has_its_issues_and_an_unknown_one_has_all(version: str | None, listed: bool) -> None:
+    assert ("declined-load-credited" in ids(engine({"version": version}))) is listed
+
+
+def test_an_issue_begins_with_a_release() -> None:
+    assert "hybrid-never-matched" in ids(engine({"version": "0.5.19"}, {"pools": (MAMBA,)}))
+    assert "hybrid-never-matched" not in ids(engine({"version": "0.5.18"}, {"pools": (MAMBA,)}))
+
+
+@pytest.mark.parametrize(
+    ("issue", "changes"),
+    [
+        ("counters-times-ranks", {"tp_size": 4}),
+        ("multi-tokenizer-split", {"tokenizer_workers": 2}),
+        ("cached-tokens-speculative", {"speculative": True}),
+        ("both-sides-count", {"disaggregation": "decode"}),
+        ("short-storage-hits", {"storage_backend": "file"}),
+        ("selective-counts-twice", {"write_policy": "write_through_selective"}),
+    ],
+)
+def test_an_issue_is_listed_only_where_its_condition_is_met(issue: str, changes: dict[str, object]) -> None:
+    assert issue in ids(engine({"version": "0.5.12", **changes}))
+    assert issue not in ids(engine({"version": "0.5.12"}))
+
+
+def test_hybrid_models_are_known_by_their_pools() -> None:
+    assert "hybrid-wrong-answers" in ids(engine(counted={"pools": (MAMBA,)}))
+    assert "hybrid-wrong-answers" not in ids(engine())
+
+
+def test_of_an_engine_that_says_nothing_everything_is_listed() -> None:
+    assert ids(ChainInput()) == {issue.id for issue in all_issues()}
