@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -191,6 +193,39 @@ def test_stop_ends_the_probe_process_even_if_it_hangs(bench):
     bench.probe.stop()
     assert time.monotonic() - began < 1.5
     assert process.poll() is not None
+
+
+SIDECAR = """
+import sys, time
+from pathlib import Path
+from hicache_exporter.sources.gpu_probe import GpuProbe
+probe = GpuProbe(Path(sys.argv[1]), sys.argv[2:])
+probe.start()
+while probe.read().state != "ok":
+    time.sleep(0.02)
+print(probe._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_probe_ends_by_itself_when_its_sidecar_is_killed(bench):
+    sidecar = subprocess.Popen(
+        [sys.executable, "-c", SIDECAR, str(bench.rings), *bench.probe._command], stdout=subprocess.PIPE
+    )
+    with sidecar:
+        pid = int(sidecar.stdout.readline())
+        sidecar.kill()
+    until = time.monotonic() + 10
+    while time.monotonic() < until and running(pid):
+        time.sleep(0.05)
+    assert not running(pid)
+
+
+def running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def test_bytes_between_two_moments_are_read_across_the_process_boundary(bench):
