@@ -95,6 +95,12 @@ def test_when_only_some_fall_it_has_not(engine):
     assert (engine.counters.restarts, engine.counters.anomalies) == (0, 1)
 
 
+def test_even_when_all_fall_it_has_not_if_its_marks_say_so(engine):
+    engine.says(1000, RUN_1, Value(LOADED, (), (500,)), Value(EVICTED, (), (800,)))
+    assert engine.says(600, RUN_1, Value(LOADED, (), (300,)), Value(EVICTED, (), (400,))) == 1000
+    assert (engine.counters.restarts, engine.counters.anomalies) == (0, 3)
+
+
 def test_a_counter_that_was_absent_over_a_restart_starts_anew(engine):
     engine.says(1000, RUN_1)
     engine.counters.follow([], RUN_2)

@@ -149,6 +149,7 @@ def test_ten_thousand_sources_reasons_pools_and_models_leave_as_many_series_as_o
     assert found("hicache_engine_pool_load_back_slots", pool="other") == 10_000
     assert found("hicache_engine_load_back_tokens") == 1196
     assert many.description["model"] == "tiny-qwen2"
+    assert report(text + more, None).description["model"] == "other"
 
 
 # -- pools ----------------------------------------------------------------------------------------------------------
@@ -235,10 +236,10 @@ def test_the_hit_rate_gauge_is_not_read():
 
 
 def test_priorities_do_not_count_requests_twice():
-    text = metrics_of(LATEST).replace("sglang:num_queue_reqs{", 'sglang:num_queue_reqs{priority="",')
-    text = re.sub(r"(sglang:num_queue_reqs\{.*\}) .*", r"\1 9.0", text)
-    parts = "".join(f'sglang:num_queue_reqs{{priority="{p}",tp_rank="0"}} {n}\n' for p, n in ((1, 4), (2, 5)))
-    assert numbers(LATEST, text + parts)("hicache_engine_queued_requests") == 9
+    text = re.sub(r"sglang:num_queue_reqs\{(.*)\} .*", r'sglang:num_queue_reqs{priority="",\1} 9.0', metrics_of(LATEST))
+    (total,) = re.findall(r"^sglang:num_queue_reqs.*$", text, flags=re.M)
+    parts = [total.replace('""', '"1"').replace("9.0", "4.0"), total.replace('""', '"2"').replace("9.0", "5.0")]
+    assert numbers(LATEST, text + "\n".join(parts) + "\n")("hicache_engine_queued_requests") == 9
 
 
 def test_rows_publish_families_of_the_engine_part_only():

@@ -124,6 +124,7 @@ def test_what_is_no_number_is_counted_and_gives_no_sample(number):
         'sglang:x{a="1" 5',
         'sglang:x{a="1"b="2"} 5',
         'sglang:x{a="1",a="2"} 5',
+        r'sglang:x{a="\n",a="2"} 5',
         "sglang:x{a=1} 5",
         'sglang:x{1a="1"} 5',
         "sglang:x-5",

@@ -77,6 +77,7 @@ def test_files_of_prometheus_form():
         b"- targets: [gpu1:1]\n  labels: {engine: x}",
         b"- targets: [gpu1:1]\n  labels: {a-b: x}",
         b"- targets: [7]",
+        b"- targets: [gpu1:1]\n  lables: {a: x}",
         b"\xff\xfe",
         b"a: &a [*a]",
     ],
