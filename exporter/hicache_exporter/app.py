@@ -64,6 +64,8 @@ COLLECTORS = (
 )
 """Collectors by name, as they can be switched off. ``scrapes`` always runs."""
 MAX_HELD = 1024
+LOOK_NS = 2_000_000_000
+LOOK_SECONDS = 1.0
 PATIENCE_NS = 300_000_000
 
 
@@ -86,6 +88,7 @@ class App:
         self.scrapes = ScrapesCollector()
         self.registry = Registry()
         self._held: list[Case] = []
+        self._looked_ns = now_ns - LOOK_NS
         self._news = asyncio.Event()
         self._session: aiohttp.ClientSession | None = None
         self._following: asyncio.Task[None] | None = None
@@ -142,6 +145,14 @@ class App:
         self.registry.register("scrapes", self.scrapes)
 
     # -- following the rings -----------------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """For people: the rings as they are now, the engines as they were two seconds ago at most."""
+        now_ns = monotonic_ns()
+        if self.engines is not None and now_ns - self._looked_ns > LOOK_NS and "engine" not in self.settings.off:
+            self._looked_ns = now_ns
+            await self.engines.refresh(LOOK_SECONDS)
+        self.catch_up()
 
     def _ranks(self) -> list[RankProcess]:
         """The engine processes of this machine that are being recorded."""

@@ -25,11 +25,7 @@ DEFAULT_PROOFS = 50
 MAX_PROOFS = 512
 COMPRESS_FROM = 1024  # bytes
 
-PAGE = {
-    "/": ("index.html", "text/html"),
-    "/live.css": ("live.css", "text/css"),
-    "/live.js": ("live.js", "text/javascript"),
-}
+PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -57,8 +53,8 @@ class Server:
         application.router.add_get("/proofs", self.proofs)
         application.router.add_get("/proofs/{request_id:.+}", self.proof)
         application.router.add_get("/state", self.state)
-        for path in PAGE:
-            application.router.add_get(path, self.page)
+        application.router.add_get("/", self.page)
+        application.router.add_get("/page/{name:[a-z]+\\.(css|js)}", self.page)
         return application
 
     # -- for Prometheus ----------------------------------------------------------------------------------------
@@ -142,13 +138,18 @@ class Server:
 
     async def state(self, _request: web.Request) -> web.Response:
         """What the live page shows."""
-        self._app.catch_up()
+        await self._app.look()
         return _json(overview(self._app))
 
     async def page(self, request: web.Request) -> web.Response:
-        name, content_type = PAGE[request.path]
-        text = files("hicache_exporter").joinpath("page", name).read_text("utf-8")
-        return web.Response(text=text, content_type=content_type, charset="utf-8", headers=PAGE_HEADERS)
+        name = request.match_info.get("name", "index.html")
+        file = files("hicache_exporter").joinpath("page", name)
+        if not file.is_file():
+            raise web.HTTPNotFound
+        content_type = PAGE_TYPES[name[name.rindex(".") :]]
+        return web.Response(
+            text=file.read_text("utf-8"), content_type=content_type, charset="utf-8", headers=PAGE_HEADERS
+        )
 
 
 class _Families:

@@ -1,0 +1,1 @@
+"""The live page: served as it is, without a build step."""

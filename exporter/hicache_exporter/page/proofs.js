@@ -1,0 +1,72 @@
+// The last verdicts as a table, one request's proof in full.
+
+import { count, el, seconds } from "./dom.js";
+import { timeline } from "./timeline.js";
+
+const GLYPHS = { supports: "●", contradicts: "✕", silent: "○", absent: "·" };
+const SERVED = { device: "L1", host: "L2", storage: "L3", mixed: "several", none: "nothing", unknown: "unknown" };
+
+export function words(text) {
+  return text.replaceAll("_", " ");
+}
+
+export function verdictBadge(proof) {
+  const damaged = proof.content === "damaged";
+  return [
+    el("span", { class: `badge verdict ${proof.verdict}` }, words(proof.verdict), proof.final ? "" : " (for now)"),
+    proof.content === "not_checked" ? null
+      : el("span", { class: `badge ${damaged ? "bad" : "good"}` }, `content ${proof.content}`),
+  ];
+}
+
+export function proofTable(proofs, chosen) {
+  if (!proofs.length) {
+    return el("p", { class: "hint" }, "No request has been judged yet. Requests appear here a moment after they are served.");
+  }
+  const heads = ["time", "request", "prompt", "L1", "L2", "computed", "TTFT", "from", "verdict", "witnesses"];
+  return el("table", { class: "proofs" },
+    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
+    el("tbody", {}, proofs.map((proof) => row(proof, heads, proof.request_id === chosen))));
+}
+
+function row(proof, heads, chosen) {
+  const cells = [
+    new Date(proof.at).toLocaleTimeString("en-GB"),
+    el("a", { href: `#${encodeURIComponent(proof.request_id)}`, "data-key": proof.request_id, title: proof.request_id },
+      proof.request_id),
+    count(proof.prompt_tokens),
+    count(proof.device_tokens),
+    count(proof.host_tokens),
+    count(proof.computed_tokens),
+    seconds(proof.ttft_seconds),
+    [el("span", { class: `key ${proof.served_by}`, "aria-hidden": "true" }), SERVED[proof.served_by] ?? proof.served_by],
+    verdictBadge(proof),
+    el("span", { class: "glyphs" }, proof.witnesses.map((witness) =>
+      el("span", { class: `stance ${witness.stance}`, title: `${witness.name} ${witness.stance}: ${witness.says}` },
+        GLYPHS[witness.stance]))),
+  ];
+  return el("tr", { class: `${proof.verdict} ${chosen ? "chosen" : ""}` }, cells.map((cell, at) => el("td", { "data-head": heads[at] }, cell)));
+}
+
+export function proofInFull(told) {
+  const { summary, judgement, evidence, events } = told;
+  return [
+    el("h2", {}, el("span", { class: "rid" }, summary.request_id), " ", verdictBadge(summary)),
+    el("p", { class: "facts" }, `${summary.engine} · rank ${summary.rank} · ${summary.at} · served from `,
+      SERVED[summary.served_by] ?? summary.served_by),
+    el("ul", { class: "reasons" }, judgement.reasons.map((reason) => el("li", {}, reason))),
+    el("h3", {}, "Timeline"),
+    timeline(events, evidence),
+    el("h3", {}, "Witnesses"),
+    el("table", { class: `plain witnesses ${judgement.verdict}` }, judgement.witnesses.map((witness) =>
+      el("tr", { class: witness.stance }, el("td", {}, el("span", { class: `stance ${witness.stance}` }, GLYPHS[witness.stance])),
+        el("th", { scope: "row" }, words(witness.name)), el("td", {}, witness.stance), el("td", {}, witness.says)))),
+    el("p", {}, el("a", { href: `proofs/${encodeURIComponent(summary.request_id)}` }, "as JSON"), " · ",
+      el("a", { href: "#" }, "close")),
+  ];
+}
+
+export function noProof(requestId, why) {
+  return [el("h2", {}, el("span", { class: "rid" }, requestId)), el("p", { class: "hint" }, why),
+    el("p", {}, el("a", { href: "#" }, "close"))];
+}

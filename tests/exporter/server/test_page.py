@@ -1,0 +1,83 @@
+"""The live page: complete, from here only, and harmless whatever an engine is called."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from ..scribe import IDENTITY, RingFile
+
+PAGE = files("hicache_exporter").joinpath("page")
+ASSETS = sorted(file.name for file in PAGE.iterdir() if file.name.endswith((".js", ".css")))
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+async def test_the_page_and_all_that_it_needs_are_served(sidecar, rings):
+    async with sidecar() as client:
+        async with client.get("/") as answer:
+            assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+            html = await answer.text()
+        wanted = set(re.findall(r'(?:href|src)="(page/[^"]+)"', html))
+        for name in ASSETS:
+            async with client.get(f"/page/{name}") as answer:
+                assert answer.status == 200
+                kind = "text/css" if name.endswith("css") else "text/javascript"
+                assert answer.headers["Content-Type"] == f"{kind}; charset=utf-8"
+                wanted |= {f"page/{module}" for module in re.findall(r'from "\./([^"]+)"', await answer.text())}
+    assert wanted == {f"page/{name}" for name in ASSETS}
+
+
+async def test_the_browser_may_load_nothing_from_elsewhere(sidecar, rings):
+    async with sidecar() as client, client.get("/") as answer:
+        policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("name", ["index.html", *ASSETS])
+def test_no_file_names_an_outside_address_or_writes_html_from_text(name):
+    text = PAGE.joinpath(name).read_text("utf-8").replace(SVG_NAMESPACE, "")
+    assert not re.search(r"https?://|//[a-z]+\.", text)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|style=", text)
+
+
+@pytest.mark.parametrize("path", ["/page/nothing.js", "/page/..%2Findex.html", "/page/__init__.py", "/page/index.html"])
+async def test_nothing_else_of_the_package_is_served(sidecar, rings, path):
+    from yarl import URL
+
+    async with sidecar() as client, client.get(URL(path, encoded=True)) as answer:
+        assert answer.status == 404
+
+
+async def test_the_state_tells_tiers_recorders_and_verdicts_with_their_witnesses(sidecar, rings):
+    RingFile(rings, identity={**IDENTITY, "served_model_name": "<script>alert(1)</script>"}).host_request("<b>c</b>")
+    async with sidecar() as client, client.get("/state") as answer:
+        assert answer.content_type == "application/json"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        state = await answer.json()
+    (engine,) = state["engines"]
+    assert (engine["engine"], engine["up"], engine["model"]) == ("127.0.0.1:30000", None, "<script>alert(1)</script>")
+    assert engine["capacity_tokens"] == {"device": 1000, "host": 4000}
+    assert engine["used_tokens"] is None
+    assert [(one["rank"], one["up"], one["watching"], one["lost"]) for one in engine["recorders"]] == [
+        ("tp0", True, True, 0)
+    ]
+    (proof,) = state["proofs"]
+    assert (proof["request_id"], proof["served_by"]) == ("<b>c</b>", "host")
+    assert {witness["name"]: witness["stance"] for witness in proof["witnesses"]}["transfer"] == "supports"
+
+
+async def test_the_state_says_what_is_not_read_and_why(sidecar, rings):
+    (rings / "1-1.ring").write_bytes(b"")
+    async with sidecar() as client, client.get("/state") as answer:
+        state = await answer.json()
+    assert state["engines"] == []
+    assert [one["file"] for one in state["refused"]] == ["1-1.ring"]
+
+
+async def test_an_engine_that_was_named_is_shown_down_when_it_does_not_answer(sidecar, rings):
+    from hicache_exporter.sources.targets import parse_target
+
+    async with sidecar(engines=(parse_target("127.0.0.1:1"),)) as client, client.get("/state") as answer:
+        (engine,) = (await answer.json())["engines"]
+    assert (engine["up"], engine["why_down"]) == (False, "refused")
