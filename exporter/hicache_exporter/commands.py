@@ -15,7 +15,7 @@ SUBCOMMANDS = {
     "lab": ("hicache_proof.lab.command", "lab", "Prove an L2 read on a running engine: A, B, C and a control."),
     "demo": ("hicache_proof.demo.command", "demo", "One proven L2 read on this machine, without a GPU."),
     "doctor": ("hicache_proof.doctor.command", "doctor", "Say what is wrong with an engine's HiCache, and why."),
-    "verify": ("hicache_proof.verify.command", "verify", "Check a proof certificate again."),
+    "verify": ("hicache_proof.verify_command", "command", "Check a proof certificate again."),
     "rules": ("hicache_dashboards.command", "rules", "Print Prometheus rules and alerts, with your thresholds."),
 }
 

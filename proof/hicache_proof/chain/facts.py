@@ -49,9 +49,10 @@ class Counted(_Fact, frozen=True, kw_only=True):
     host_capacity: float | None = None
     host_used: float | None = None
     pools: tuple[Pool, ...] = ()
+    hybrid: bool = False
+    """The model keeps other state than KV: Mamba, sliding window."""
     backup_tokens: float | None = None
     evicted_tokens: float | None = None
-    dropped_tokens: float | None = None
     load_back_tokens: float | None = None
     cached_device: float | None = None
     cached_host: float | None = None

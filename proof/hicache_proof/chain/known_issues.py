@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from hicache_proof.chain.facts import ChainInput
+from hicache_proof.chain.facts import ChainInput, Configuration
 
 TABLE = Path(__file__).with_name("known_issues.toml")
 
@@ -49,9 +49,13 @@ def all_issues() -> tuple[KnownIssue, ...]:
 
 
 def issues_of(facts: ChainInput) -> tuple[KnownIssue, ...]:
-    """Those that this engine may have. Without its version, or without a fact that an issue needs: rather listed."""
-    release = release_of(facts.configuration.version if facts.configuration is not None else None)
-    return tuple(issue for issue in all_issues() if _has(release, issue) and all(_met(facts, n) for n in issue.needs))
+    """Those that this engine may have. A build without a version may have any; of an engine unseen nothing is said."""
+    configuration = facts.configuration
+    if configuration is None:
+        return ()
+    release = release_of(configuration.version)
+    possible = (issue for issue in all_issues() if _has(release, issue))
+    return tuple(issue for issue in possible if all(_met(facts, configuration, need) for need in issue.needs))
 
 
 def release_of(version: str | None) -> Release | None:
@@ -68,15 +72,11 @@ def _has(release: Release | None, issue: KnownIssue) -> bool:
     return (since is None or since <= release) and (before is None or release < before)
 
 
-def _met(facts: ChainInput, condition: Condition) -> bool:
-    configuration = facts.configuration
-    if condition == "hybrid":
-        return facts.counted is None or bool(facts.counted.pools)
-    if configuration is None:
-        return True
+def _met(facts: ChainInput, configuration: Configuration, condition: Condition) -> bool:
     return {
         "tp": configuration.tp_size * configuration.pp_size > 1,
         "dp": configuration.dp_size > 1,
+        "hybrid": facts.counted is None or facts.counted.hybrid,
         "speculative": configuration.speculative,
         "tokenizer_workers": (configuration.tokenizer_workers or 1) > 1,
         "disaggregation": configuration.disaggregation not in (None, "null"),

@@ -41,9 +41,9 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
     stored = (
         f"{tokens(backed_up(counted))} tokens stored, {tokens(counted.evicted_tokens)} evicted from L1, none matched"
     )
-    if counted.pools or counted.cached_device:
+    if counted.hybrid or counted.cached_device:
         reuse = f"; {tokens(counted.cached_device)} tokens were reused from L1" if counted.cached_device else ""
-        hybrid = f"; a hybrid model (pools: {', '.join(pool.name for pool in counted.pools)})" if counted.pools else ""
+        hybrid = "; a hybrid model" if counted.hybrid else ""
         yield found("stored-never-matched", stored + reuse + hybrid)
     else:
         yield found("no-reuse-seen", f"{stored}, and nothing was reused from L1 either")

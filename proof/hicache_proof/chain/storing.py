@@ -8,6 +8,8 @@ from hicache_proof.chain.facts import ChainInput, Counted
 from hicache_proof.chain.findings import Finding, found
 from hicache_proof.chain.stage import Stage, examined, tokens
 
+MOST = 0.9
+
 
 def backed_up(counted: Counted | None) -> float | None:
     """Tokens that reached L2; engines before 0.5.18 count no backups, but their host pool fills."""
@@ -42,7 +44,7 @@ def _of_backup(facts: ChainInput) -> Iterator[Finding]:
     policy = configuration.write_policy if configuration is not None else None
     over = _over_chunk(facts)
     if stored > 0:
-        if over:
+        if over and _falls_short(counted, stored):
             yield found("prompts-over-chunk", over)
     elif over:
         yield found("prompt-over-chunk", f"nothing was backed up; {over}")
@@ -53,6 +55,13 @@ def _of_backup(facts: ChainInput) -> Iterator[Finding]:
         yield found("policy-never-backed-up", f"policy {policy} has backed up nothing {prompts}")
     else:
         yield found("nothing-backed-up", f"policy {policy or '(not told)'} has backed up nothing")
+
+
+def _falls_short(counted: Counted, stored: float) -> bool:
+    """Much of what was computed has not reached L2. A full host pool that counts no backups tells nothing."""
+    cached = sum(n or 0 for n in (counted.cached_device, counted.cached_host, counted.cached_storage))
+    full = counted.backup_tokens is None and stored >= MOST * (counted.host_capacity or 0)
+    return not full and stored < MOST * ((counted.prompt_tokens or 0) - cached)
 
 
 def _over_chunk(facts: ChainInput) -> str | None:

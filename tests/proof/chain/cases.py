@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from hicache_proof.chain.facts import ChainInput, Mean, Pool, Probe, Process, Seam
 
-from .engines import HEALTHY, LOST_FIELD, MAMBA, RANK, UNMATCHED, UNREAD, engine
+from .engines import HEALTHY, LOST_FIELD, RANK, UNMATCHED, UNREAD, engine
 
 
 class Case(NamedTuple):
@@ -206,10 +206,10 @@ CASES = [
     ),
     Case(
         "stored, never matched: a hybrid model",
-        engine(counted={"pools": (MAMBA,), "cached_device": 0, **UNREAD}, recorded=UNMATCHED),
+        engine(counted={"hybrid": True, "cached_device": 0, **UNREAD}, recorded=UNMATCHED),
         "stored-never-matched",
         "match",
-        "a hybrid model (pools: mamba)",
+        "a hybrid model",
     ),
     Case(
         "stored, never matched, though L1 is",

@@ -1,0 +1,103 @@
+"""Asks the engine, the sidecar and the ring folder; what does not answer is a fact of the chain, not an error."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import httpx
+
+from hicache_exporter.core.engine_info import EngineInfo, read_server_info
+from hicache_proof.chain.facts import ChainInput, Configuration, Counted, Recorded
+from hicache_proof.doctor import engine, sidecar
+from hicache_proof.doctor.rings import NoRecorderError, recorders
+
+INFO_PATHS = ("/server_info", "/get_server_info")
+
+
+class Sources(NamedTuple):
+    engine: str
+    """URL without a path."""
+    sidecar: str | None
+    ring_folder: str
+
+
+class _SilentError(Exception):
+    """A source gave nothing; says why, without anything of its answer."""
+
+    def __init__(self, says: str, status: int | None = None) -> None:
+        super().__init__(says)
+        self.status = status
+
+
+def collect(sources: Sources, http: httpx.Client) -> ChainInput:
+    """``http`` carries the engine's key, which the sidecar must not see."""
+    configuration, info, no_configuration = _configuration(sources, http)
+    counted, no_counts = _counted(sources, http, info)
+    recorded, no_records = _recorded(sources, info)
+    return ChainInput(
+        configuration=configuration,
+        configuration_missing=no_configuration,
+        counted=counted,
+        counted_missing=no_counts,
+        recorded=recorded,
+        recorded_missing=no_records,
+    )
+
+
+def _configuration(sources: Sources, http: httpx.Client) -> tuple[Configuration | None, EngineInfo | None, str | None]:
+    try:
+        body = _first(http, [sources.engine + path for path in INFO_PATHS])
+        info = read_server_info(body)
+        return engine.configuration(body, info), info, None
+    except (_SilentError, ValueError) as error:
+        return None, None, str(error)
+
+
+def _counted(sources: Sources, http: httpx.Client, info: EngineInfo | None) -> tuple[Counted | None, str | None]:
+    try:
+        return engine.counted(_get(http, sources.engine + "/metrics"), info), None
+    except (_SilentError, ValueError) as error:
+        return None, str(error)
+
+
+def _recorded(sources: Sources, info: EngineInfo | None) -> tuple[Recorded | None, str | None]:
+    expected = info.shape.local_ranks if info is not None and info.shape is not None else None
+    why = ""
+    if sources.sidecar is not None:
+        try:
+            with httpx.Client(timeout=10, trust_env=False) as http:
+                body = _get(http, sources.sidecar.rstrip("/") + "/metrics")
+            found = sidecar.recorded(body, sources.engine, expected)
+        except (_SilentError, ValueError) as error:
+            why = f"the sidecar: {error}; "
+        else:
+            if found is not None:
+                return found, None
+            why = f"the sidecar at {sources.sidecar} follows no recorder of this engine; "
+    try:
+        return recorders(sources.ring_folder, sources.engine, expected), None
+    except NoRecorderError as error:
+        return None, why + str(error)
+
+
+def _first(http: httpx.Client, urls: list[str]) -> bytes:
+    """The first that is there."""
+    for url in urls[:-1]:
+        try:
+            return _get(http, url)
+        except _SilentError as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+    return _get(http, urls[-1])
+
+
+def _get(http: httpx.Client, url: str) -> bytes:
+    try:
+        answer = http.get(url)
+    except httpx.HTTPError as error:
+        raise _SilentError(f"{url} does not answer ({error or type(error).__name__})") from None
+    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        raise _SilentError(f"{url} wants a key ({answer.status_code}): give it with --api-key-file")
+    if not answer.is_success:
+        raise _SilentError(f"{url} answers {answer.status_code}", answer.status_code)
+    return answer.content

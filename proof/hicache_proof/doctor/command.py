@@ -1,0 +1,96 @@
+"""``hicache-witness doctor``: one page on what is wrong with an engine's HiCache. Reads only, unless told to probe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+import httpx
+import msgspec
+from msgspec.structs import replace
+from rich.console import Console
+
+from hicache_exporter.config import DEFAULT_RING_FOLDER
+from hicache_exporter.sources.targets import TargetError, parse_target
+from hicache_proof.chain.diagnosis import diagnose
+from hicache_proof.chain.facts import ChainInput
+from hicache_proof.doctor import page
+from hicache_proof.doctor.collect import Sources, collect
+from hicache_proof.doctor.probe import probe
+from hicache_proof.doctor.window import between
+from hicache_proof.lab.errors import CannotRunError
+
+EXIT_CODES = {"error": 2, "warning": 1, "note": 0}
+COULD_NOT_EXAMINE = 3
+PIPE_WIDTH = 140
+
+
+@click.command("doctor")
+@click.option("--engine", required=True, metavar="URL", help="The SGLang server, e.g. http://127.0.0.1:30000.")
+@click.option("--sidecar", metavar="URL", help="The sidecar, e.g. http://127.0.0.1:9838; brings the recorder's counts.")
+@click.option(
+    "--ring-dir",
+    default=DEFAULT_RING_FOLDER,
+    show_default=True,
+    envvar="HICACHE_WITNESS_DIR",
+    help="Folder of the flight recorders; used where no sidecar tells of them.",
+)
+@click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS", help="Judge only what happens from now on.")
+@click.option("--probe", "with_probe", is_flag=True, help="Send one prompt twice, to check the replies' cached tokens.")
+@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print facts and diagnosis as JSON.")
+def doctor(
+    engine: str,
+    sidecar: str | None,
+    ring_dir: str,
+    watch: float | None,
+    with_probe: bool,
+    api_key_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what is wrong with an engine's HiCache: the first broken stage from its flags to its benefit, and what to do.
+
+    Exit 0: nothing. 1: warnings. 2: the chain is broken. 3: could not be examined.
+    """
+    try:
+        sources = Sources(parse_target(engine).origin, sidecar, ring_dir)
+        with _http(api_key_file) as http:
+            facts = _facts(sources, http, watch)
+            if with_probe:
+                facts = replace(facts, probe=probe(sources.engine, http))
+    except TargetError as error:
+        raise click.UsageError(str(error)) from None
+    except (CannotRunError, OSError, UnicodeDecodeError) as error:
+        click.echo(f"hicache-witness doctor: {error}", err=True)
+        sys.exit(COULD_NOT_EXAMINE)
+    if facts.configuration is None and facts.counted is None:
+        click.echo(f"hicache-witness doctor: {facts.configuration_missing}; is the engine running there?", err=True)
+        sys.exit(COULD_NOT_EXAMINE)
+    diagnosis = diagnose(facts)
+    if as_json:
+        click.echo(msgspec.json.encode({"facts": facts, "diagnosis": diagnosis, "findings": diagnosis.findings}))
+    else:
+        page.show(diagnosis, sources.engine, _console())
+    sys.exit(max((EXIT_CODES[finding.severity] for finding in diagnosis.findings), default=0))
+
+
+def _facts(sources: Sources, http: httpx.Client, watch: float | None) -> ChainInput:
+    before = collect(sources, http)
+    if watch is None:
+        return before
+    time.sleep(watch)
+    return between(before, collect(sources, http), watch)
+
+
+def _http(api_key_file: Path | None) -> httpx.Client:
+    headers = {}
+    if api_key_file is not None:
+        headers["Authorization"] = f"Bearer {api_key_file.read_text(encoding='utf-8').strip()}"
+    return httpx.Client(headers=headers, timeout=httpx.Timeout(30.0, connect=5.0), trust_env=False)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)
