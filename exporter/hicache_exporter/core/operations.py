@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hicache_tracing.records import Direction
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from hicache_exporter.core.story import Story
 
 
-@dataclass(frozen=True, slots=True)
-class ContentCheck:
+class ContentCheck(NamedTuple):
     """What the content witness found in one transfer."""
 
     checked: int

@@ -6,7 +6,7 @@ Host slots are the stable identity. Node ids are not: a node that splits leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hicache_exporter.core.intervals import IntervalMap
 from hicache_exporter.core.operations import Operation
@@ -33,8 +33,7 @@ class Copy:
         self.returned = returned
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(NamedTuple):
     """A node that was seen leaving the device with its host copy kept."""
 
     t_ns: int
@@ -42,16 +41,14 @@ class Departure:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """The part of a read that one backup wrote."""
 
     backup: Operation
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class SlotsRead:
+class SlotsRead(NamedTuple):
     """What was known about the host slots of one load when it was queued."""
 
     slots: int

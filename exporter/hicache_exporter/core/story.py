@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hicache_exporter.core.decoding import SEQ, T_NS, Row
 from hicache_exporter.core.operations import Operation
@@ -10,8 +10,7 @@ from hicache_exporter.core.operations import Operation
 MAX_EVENTS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
+class TraceContext(NamedTuple):
     """The span that SGLang's own tracing made for the request."""
 
     trace_id: int
