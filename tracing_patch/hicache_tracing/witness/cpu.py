@@ -35,7 +35,7 @@ class CpuWitness:
     def loaded(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         started = perf_counter_ns()
         host, device = joined(operations, self._torch)
-        seen = self._seen[host] | True
+        seen = self._seen[host]
         wrong = (self.sign(device) != self._signatures[host]) & seen
         checked, unseen = host.numel(), int((~seen).sum())
         cost = perf_counter_ns() - started
