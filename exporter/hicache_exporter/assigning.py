@@ -20,9 +20,11 @@ def assign_to(targets: Callable[[], Iterable[Target]], *, named: bool) -> Callab
         if not named:
             return identity.address
         candidates = [target.engine for target in targets() if _port(target.engine) == identity.port]
-        exact = [engine for engine in candidates if _host(engine) == identity.host]
+        meant = [engine for engine in candidates if _names(_host(engine), identity.host)]
         here = [engine for engine in candidates if is_local(_host(engine))]
-        return next(iter([*exact, *here]), None)
+        # in containers an engine goes by a name of theirs: the only one on this port is meant, unless it says otherwise
+        only = candidates if len(candidates) == 1 and identity.host in ANY_HOST else []
+        return next(iter([*meant, *here, *only]), None)
 
     return assign
 
@@ -33,6 +35,19 @@ def _host(engine: str) -> str:
 
 def _port(engine: str) -> int:
     return int(engine.rpartition(":")[2])
+
+
+def _names(name: str, address: str) -> bool:
+    """Whether a host was named by this address or by a name of it."""
+    return name == address or (address not in ANY_HOST and address in _addresses(name))
+
+
+@lru_cache(maxsize=1024)
+def _addresses(host: str) -> frozenset[str]:
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM))
+    except OSError:
+        return frozenset()
 
 
 @lru_cache(maxsize=1024)

@@ -34,19 +34,24 @@ def test_a_ring_of_an_engine_that_was_not_named_is_nobodys():
     assert assign("127.0.0.1:30000")(identity(port=30001)) is None
 
 
-def test_an_engine_elsewhere_has_no_ring_here():
-    """Two machines may use one port: the ring is that of the engine on this one."""
-    assert assign("192.0.2.1:30000")(identity("0.0.0.0")) is None
-    assert assign("192.0.2.1:30000", "127.0.0.1:30000")(identity("0.0.0.0")) == "127.0.0.1:30000"
+def test_of_engines_on_one_port_the_one_on_this_machine_has_the_ring():
+    assert assign("198.51.100.1:30000", "127.0.0.1:30000")(identity("0.0.0.0")) == "127.0.0.1:30000"
+    assert assign("198.51.100.1:30000", "198.51.100.2:30000")(identity("0.0.0.0")) is None
+
+
+def test_the_only_engine_on_a_port_may_go_by_any_name():
+    """In containers the sidecar knows the engine by a name that is no address of its own."""
+    assert assign("engine-cpu.invalid:30000")(identity("0.0.0.0")) == "engine-cpu.invalid:30000"
+    assert assign("engine-cpu.invalid:30000")(identity("198.51.100.7")) is None
 
 
 def test_the_address_that_the_engine_itself_names_wins():
-    assert assign("127.0.0.1:30000", "192.0.2.1:30000")(identity("192.0.2.1")) == "192.0.2.1:30000"
+    assert assign("127.0.0.1:30000", "198.51.100.1:30000")(identity("198.51.100.1")) == "198.51.100.1:30000"
 
 
 def test_what_can_be_listened_on_is_local():
     assert is_local("127.0.0.5")
-    assert not is_local("192.0.2.1")
+    assert not is_local("198.51.100.1")
     assert not is_local("no-such-host.invalid")
 
 
