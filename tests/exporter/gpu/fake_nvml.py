@@ -155,8 +155,8 @@ class FakeNvml:
         return [SimpleNamespace(pid=4242, usedGpuMemory=99_000_000_000), SimpleNamespace(pid=7, usedGpuMemory=None)]
 
     def nvmlDeviceGetFieldValues(self, handle, fields):
+        until = time.perf_counter() + self._call_seconds
         gpu = self._gpu(handle, "nvmlDeviceGetFieldValues")
-        self._spend(self._call_seconds)
         failure = gpu.get("field_error", 0)
         rates = {pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: TX_RATE, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: 10_000}
         if "rx_rate" in gpu:
@@ -164,14 +164,15 @@ class FakeNvml:
         if gpu.get("still"):
             rates = dict.fromkeys(rates, 0)
         now = self._clock()
-        return [
+        values = [
             SimpleNamespace(nvmlReturn=failure, value=SimpleNamespace(uiVal=int(rates[field] * now) % (1 << 32)))
             for field in fields
         ]
+        self._spend(until)
+        return values
 
     @staticmethod
-    def _spend(seconds):
+    def _spend(until):
         """Burn processor time, as the real call does."""
-        until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             pass
