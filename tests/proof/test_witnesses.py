@@ -81,6 +81,7 @@ OF_ITS_OWN_FACTS = [
     ("load_back", load_back(0, "new"), "contradicts", "outcome 'new'"),
     ("residency", residency(node_seen_leaving=None), "silent", "450 tokens left L1 afterwards"),
     ("residency", residency(node_seen_leaving=None), "silent", "which blocks left is not known"),
+    ("residency", residency(node_seen_leaving=False), "silent", "which blocks left is not known"),
     ("residency", residency(node_seen_leaving=None, left_device_tokens=None), "silent", "not observable"),
     ("residency", residency(node_seen_leaving=None, left_device_tokens=None), "silent", "not observed"),
     ("residency", residency(unfinished_backup_tokens=9), "silent", "9 more tokens was never seen finished"),

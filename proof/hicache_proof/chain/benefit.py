@@ -12,7 +12,7 @@ ENOUGH = 5
 """Requests of each kind below which their mean says nothing."""
 NO_GAIN = 0.9
 LATE = 0.5
-"""Share of the time to the first token that was spent waiting for the load."""
+"""Share of the time to the first token that the load itself took."""
 
 
 def benefit(facts: ChainInput) -> Stage:
@@ -22,14 +22,14 @@ def benefit(facts: ChainInput) -> Stage:
     if recorded is None or read is None or computed is None or min(read.count, computed.count) < ENOUGH:
         return examined("benefit", "unknown", f"fewer than {ENOUGH} requests of each kind to compare")
     says = f"mean TTFT {_ms(read)} from L2, {_ms(computed)} computed"
-    return examined("benefit", "ok", says, _of_times(read, computed, recorded.load_back_wait))
+    return examined("benefit", "ok", says, _of_times(read, computed, recorded.load))
 
 
-def _of_times(read: Mean, computed: Mean, wait: Mean | None) -> Iterator[Finding]:
-    if wait is not None and wait.count and wait.seconds >= LATE * read.seconds and _slow(read, computed):
+def _of_times(read: Mean, computed: Mean, load: Mean | None) -> Iterator[Finding]:
+    if load is not None and load.count and load.seconds >= LATE * read.seconds and _slow(read, computed):
         yield found(
             "hit-but-late",
-            f"TTFT {_ms(read)} from L2 against {_ms(computed)} computed; {_ms(wait)} of it wait for the load",
+            f"TTFT {_ms(read)} from L2 against {_ms(computed)} computed; {_ms(load)} of it for the load",
         )
     elif _slow(read, computed):
         yield found("hit-no-gain", f"TTFT {_ms(read)} from L2 against {_ms(computed)} computed")

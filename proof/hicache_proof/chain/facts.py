@@ -110,7 +110,8 @@ class Recorded(_Fact, frozen=True, kw_only=True):
     host_evicted_tokens: float | None = None
     ttft: dict[str, Mean] = {}
     """By the tier that served the prefix; ``none`` = computed."""
-    load_back_wait: Mean | None = None
+    load: Mean | None = None
+    """Duration of host-to-device transfers on the device clock; a count of 0 where the engine does not time them."""
     lost_records: float = 0
 
 

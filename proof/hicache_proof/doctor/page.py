@@ -39,7 +39,8 @@ def _headline(diagnosis: Diagnosis, engine: str) -> str:
         return f"[bold]{escape(engine)}[/bold]: the chain is broken at [bold red]{diagnosis.first_broken}[/bold red]"
     unknown = sum(stage.state in ("unknown", "idle") for stage in diagnosis.stages)
     if unknown:
-        return f"[bold]{escape(engine)}[/bold]: nothing is broken; {unknown} stages have nothing to show yet"
+        stages = "one stage has" if unknown == 1 else f"{unknown} stages have"
+        return f"[bold]{escape(engine)}[/bold]: nothing is broken; {stages} nothing to show yet"
     return f"[bold]{escape(engine)}[/bold]: [bold green]every stage is in order[/bold green]"
 
 

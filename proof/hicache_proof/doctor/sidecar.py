@@ -24,8 +24,8 @@ _COUNTERS = (
     names.SEAM_STATE,
     names.SEAM_FIRED,
 )
-_HISTOGRAMS = (names.TTFT, names.LOAD_BACK_WAIT)
-WANTED = {name: name for family in _COUNTERS for name in (family.series,)} | {
+_HISTOGRAMS = (names.TTFT, names.TRANSFER_SECONDS)
+WANTED = {family.series: family.series for family in _COUNTERS} | {
     name: name for family in _HISTOGRAMS for name in (family.name + "_count", family.name + "_sum")
 }
 
@@ -50,7 +50,7 @@ def recorded(metrics: bytes, engine: str, ranks_expected: int | None) -> Recorde
         dropped_tokens=of.total(names.EVICTED_TOKENS, cause="dropped"),
         host_evicted_tokens=of.total(names.EVICTED_TOKENS, cause="host_evicted"),
         ttft={tier: of.mean(names.TTFT, tier=tier) for tier in names.SERVING},
-        load_back_wait=of.mean(names.LOAD_BACK_WAIT),
+        load=of.mean(names.TRANSFER_SECONDS, direction="host_to_device"),
         lost_records=of.total(names.RECORDS_LOST) or 0.0,
     )
 

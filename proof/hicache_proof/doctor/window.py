@@ -55,7 +55,7 @@ def _less_by_label(before: Recorded, after: Recorded) -> Recorded:
             name: _delta(before.load_backs.get(name), count) or 0.0 for name, count in after.load_backs.items()
         },
         ttft={tier: _mean(before.ttft.get(tier), mean) for tier, mean in after.ttft.items()},
-        load_back_wait=None if after.load_back_wait is None else _mean(before.load_back_wait, after.load_back_wait),
+        load=None if after.load is None else _mean(before.load, after.load),
         lost_records=_delta(before.lost_records, after.lost_records) or 0.0,
     )
 

@@ -316,12 +316,12 @@ CASES = [
         engine(
             recorded={
                 "ttft": {"host": Mean(count=20, total=10.0), "none": Mean(count=40, total=20.0)},
-                "load_back_wait": Mean(count=20, total=8.0),
+                "load": Mean(count=20, total=8.0),
             }
         ),
         "hit-but-late",
         "benefit",
-        "400 ms of it wait for the load",
+        "400 ms of it for the load",
     ),
     Case(
         "hit, but no gain",

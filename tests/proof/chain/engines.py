@@ -50,7 +50,7 @@ RECORDED = Recorded(
     dropped_tokens=0,
     host_evicted_tokens=30_000,
     ttft={"host": Mean(count=20, total=1.8), "none": Mean(count=40, total=20.0), "device": Mean(count=40, total=2.0)},
-    load_back_wait=Mean(count=20, total=0.4),
+    load=Mean(count=20, total=0.4),
 )
 HEALTHY = ChainInput(configuration=CONFIGURATION, counted=COUNTED, recorded=RECORDED)
 

@@ -99,6 +99,22 @@ def test_a_load_without_reuse_does_not_accuse_the_size_of_l2() -> None:
     assert [finding.id for finding in found] == ["no-reuse-seen"]
 
 
+@pytest.mark.parametrize("load", [None, Mean(count=0, total=0)])
+def test_an_engine_that_does_not_time_its_loads_is_not_called_late(load: Mean | None) -> None:
+    slow = {"host": Mean(count=20, total=10.0), "none": Mean(count=40, total=20.0)}
+    assert [f.id for f in diagnose(engine(recorded={"ttft": slow, "load": load})).findings] == ["hit-no-gain"]
+
+
+def test_long_prompts_that_were_backed_up_are_no_finding() -> None:
+    stored = {"backup_tokens": 250_000, "cached_device": 90_000, "cached_host": 60_000}
+    assert diagnose(engine({"chunked_prefill_tokens": 2048}, stored)).findings == ()
+
+
+def test_a_full_host_pool_that_counts_no_backups_accuses_nobody() -> None:
+    full = {"backup_tokens": None, "host_used": 190_000}
+    assert diagnose(engine({"chunked_prefill_tokens": 2048}, full)).findings == ()
+
+
 def test_the_worst_finding_comes_first() -> None:
     severities = [f.severity for f in diagnose(engine({"dp_size": 2}, UNREAD, UNMATCHED)).findings]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)

@@ -1,0 +1,129 @@
+"""The command as a person meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hicache_proof.chain.facts import Probe
+from hicache_proof.doctor.command import doctor
+
+from .web import ENGINE, answering, sidecar_of
+
+
+def ask(*arguments: str) -> Result:
+    return CliRunner().invoke(doctor, arguments, catch_exceptions=False)
+
+
+def engine_with(**info: Any) -> dict[str, bytes]:
+    return {**ENGINE, "/server_info": json.dumps(json.loads(ENGINE["/server_info"]) | info).encode()}
+
+
+def test_an_engine_in_order() -> None:
+    with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
+        result = ask("--engine", engine, "--sidecar", sidecar)
+    assert result.exit_code == 0
+    assert f"{engine}: nothing is broken; one stage has nothing to show yet" in result.output
+    assert "load_back    ok       873 of 873 promised tokens loaded back" in result.output
+    assert "sglang#39297" in result.output
+
+
+def test_a_broken_engine_names_the_first_broken_stage_and_what_to_do(tmp_path: Path) -> None:
+    with answering(engine_with(enable_hierarchical_cache=False)) as engine:
+        result = ask("--engine", engine, "--ring-dir", str(tmp_path))
+    assert result.exit_code == 2
+    assert "the chain is broken at flags" in result.output
+    assert "-> Start the engine with --enable-hierarchical-cache." in result.output
+
+
+def test_a_warning_alone_exits_with_1() -> None:
+    with answering(ENGINE) as engine:
+        page = sidecar_of(engine)["/metrics"]
+        with answering({"/metrics": page.replace(b'reason="torn"} 0.0', b'reason="torn"} 2.0')}) as sidecar:
+            result = ask("--engine", engine, "--sidecar", sidecar)
+    assert result.exit_code == 1
+    assert "warning plugin: 2 records lost" in result.output
+
+
+def test_json_holds_the_facts_and_the_diagnosis() -> None:
+    with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
+        answered = json.loads(ask("--engine", engine, "--sidecar", sidecar, "--json").output)
+    assert answered["facts"]["counted"]["load_back_tokens"] == 873
+    assert [stage["name"] for stage in answered["diagnosis"]["stages"]][:3] == ["flags", "plugin", "metrics"]
+    assert answered["diagnosis"]["first_broken"] is None
+    assert all("do" in issue for issue in answered["diagnosis"]["known_issues"])
+
+
+def test_no_engine_at_all_is_one_sentence() -> None:
+    with answering({}) as gone:
+        pass
+    result = ask("--engine", gone)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "is the engine running there?" in result.stderr
+
+
+def test_a_wrong_address_is_wrong_usage() -> None:
+    result = ask("--engine", "ftp://127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "use http or https" in result.stderr
+
+
+def test_without_metrics_the_configuration_still_speaks(tmp_path: Path) -> None:
+    with answering({"/server_info": engine_with(enable_metrics=False)["/server_info"]}) as engine:
+        result = ask("--engine", engine, "--ring-dir", str(tmp_path))
+    assert result.exit_code == 2
+    assert "error metrics: --enable-metrics is not set" in result.output
+
+
+def test_an_older_engine_is_asked_by_its_own_path(tmp_path: Path) -> None:
+    with answering({"/get_server_info": ENGINE["/server_info"], "/metrics": ENGINE["/metrics"]}) as engine:
+        result = ask("--engine", engine, "--ring-dir", str(tmp_path), "--json")
+    assert json.loads(result.output)["facts"]["configuration"]["version"] == "0.5.23"
+
+
+def test_the_key_goes_to_the_engine_and_not_to_the_sidecar(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("s3cret\n")
+    with answering(ENGINE, key="s3cret") as engine, answering(sidecar_of(engine), key="s3cret") as sidecar:
+        result = ask("--engine", engine, "--sidecar", sidecar, "--api-key-file", str(key), "--ring-dir", str(tmp_path))
+    assert "metrics      ok" in result.output
+    assert f"the sidecar: {sidecar}/metrics wants a key (401)" in result.output.replace("\n", " ")
+
+
+def test_a_missing_key_is_told(tmp_path: Path) -> None:
+    with answering(ENGINE, key="s3cret") as engine:
+        result = ask("--engine", engine, "--ring-dir", str(tmp_path))
+    assert result.exit_code == 3
+    assert "wants a key (401): give it with --api-key-file" in result.stderr
+
+
+def test_a_sidecar_that_is_not_there_leaves_the_rings(tmp_path: Path) -> None:
+    with answering({}) as gone:
+        pass
+    with answering(ENGINE) as engine:
+        result = ask("--engine", engine, "--sidecar", gone, "--ring-dir", str(tmp_path))
+    assert "does not answer" in result.output
+    assert "no recorder in" in result.output.replace("\n", " ")
+
+
+def test_watching_judges_only_what_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
+        answered = json.loads(ask("--engine", engine, "--sidecar", sidecar, "--watch", "60", "--json").output)
+    assert (answered["facts"]["counted"]["since"], answered["facts"]["counted"]["load_back_tokens"]) == ("60 s ago", 0)
+
+
+def test_a_probe_is_sent_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    unreliable = Probe(prompt_tokens=256, reply_cached_tokens=0, counted_cached_tokens=255)
+    monkeypatch.setattr("hicache_proof.doctor.command.probe", lambda url, http: unreliable)
+    with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
+        assert ask("--engine", engine, "--sidecar", sidecar).exit_code == 0
+        result = ask("--engine", engine, "--sidecar", sidecar, "--probe")
+    assert result.exit_code == 1
+    assert "the reply says 0, the engine counted 255 cached" in result.output

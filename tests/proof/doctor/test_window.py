@@ -1,0 +1,35 @@
+"""What was counted between two looks."""
+
+from __future__ import annotations
+
+from tests.proof.chain.engines import HEALTHY, engine
+
+from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.doctor.window import between
+
+
+def test_counters_become_what_was_counted_meanwhile_and_gauges_stay() -> None:
+    later = engine(
+        counted={"requests": 110, "cached_host": 61_000, "host_used": 151_000},
+        recorded={"requests": 110, "load_backs": {"loaded": 21, "no_room": 4}, "lost_records": 3,
+                  "ttft": {"host": Mean(count=21, total=1.9)}, "load": Mean(count=21, total=0.5)},
+    )  # fmt: skip
+    window = between(HEALTHY, later, 30.0)
+    assert window.counted is not None
+    assert window.recorded is not None
+    assert (window.counted.since, window.counted.requests, window.counted.cached_host) == ("30 s ago", 10, 1_000)
+    assert (window.counted.host_used, window.counted.evicted_tokens) == (151_000, 0)
+    assert (window.recorded.requests, window.recorded.load_backs) == (10, {"loaded": 1, "no_room": 4})
+    assert window.recorded.ttft["host"].count == 1
+    assert window.recorded.lost_records == 3
+    assert window.recorded.processes == HEALTHY.recorded.processes  # type: ignore[union-attr]
+
+
+def test_a_counter_that_fell_started_anew_and_one_that_appeared_started_at_zero() -> None:
+    window = between(engine(counted={"cached_host": None}), engine(counted={"requests": 7, "cached_host": 5}), 1.0)
+    assert window.counted is not None
+    assert (window.counted.requests, window.counted.cached_host) == (7, 5)
+
+
+def test_what_is_gone_is_not_there() -> None:
+    assert between(HEALTHY, ChainInput(counted_missing="refused"), 1.0) == ChainInput(counted_missing="refused")
