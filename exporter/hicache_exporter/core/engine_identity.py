@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hicache_exporter.core.engine_families import OTHER, PID_BEARER, PROCESS_START, ROWS, STARTUP, Ranks
+from hicache_exporter.core.engine_families import OTHER, PID_BEARER, PROCESS_START, ROWS, STARTUP
 from hicache_exporter.core.engine_info import EngineInfo
 from hicache_exporter.core.engine_text import EngineText
 from hicache_exporter.core.ranks import identity
 
 LONGEST_LABEL = 200
+SPOKEN_BY_REPORTING_RANKS = "num_running_reqs"
+"""Other scheduler metrics come from every rank, some of them as zeros that never move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,17 @@ class Reporter:
 
 def reporters(text: EngineText, info: EngineInfo | None) -> list[Reporter]:
     """Schedulers that report, and trees where the engine labels them by rank (0.5.21 and later)."""
-    schedulers: set[tuple[str, ...]] = set()
-    trees: set[tuple[str, ...]] = set()
-    for row in ROWS:
-        for sample in text.of(row.engine) if row.ranks is Ranks.REPEAT else ():
-            if "tp_rank" in sample.labels and "storage_backend" not in sample.labels:
-                (trees if "cache_type" in sample.labels else schedulers).add(identity(sample.labels))
+    schedulers = {identity(sample.labels) for sample in text.of(SPOKEN_BY_REPORTING_RANKS)}
+    trees = {
+        identity(sample.labels)
+        for row in ROWS
+        for sample in text.of(row.engine)
+        if "cache_type" in sample.labels and "tp_rank" in sample.labels
+    }
     shape = info.shape if info else None
-    found = [Reporter("scheduler", len(schedulers), _reporting(info))]
+    found = []
+    if schedulers:
+        found.append(Reporter("scheduler", len(schedulers), _reporting(info)))
     if trees:
         found.append(Reporter("tree", len(trees), shape.tree_identities if shape else None))
     return found

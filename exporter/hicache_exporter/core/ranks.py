@@ -153,4 +153,10 @@ def _add(vectors: Iterable[Vector]) -> Vector:
 
 
 def _divide(values: Vector, by: float) -> Vector:
-    return values if by == 1 else tuple(value / by for value in values)
+    """A histogram keeps whole observations: ranks differ in their buckets, and OpenMetrics knows no half ones."""
+    if by == 1:
+        return values
+    if len(values) == 1:
+        return (values[0] / by,)
+    count, total, *buckets = values
+    return (count // by, total / by, *(bucket // by for bucket in buckets))

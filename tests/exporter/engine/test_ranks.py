@@ -32,6 +32,19 @@ def test_the_same_traffic_gives_the_same_numbers(case):
         assert other.everything()[key] == pytest.approx(values, rel=1e-12), key
 
 
+@pytest.mark.parametrize("name", ["0.5.20-cpu-tp2", "0.5.23-cpu-tp2"])
+def test_real_engines_with_two_ranks(name):
+    """The same requests as on one rank: 299 tokens of one prompt came back from the host, 512 bytes a token."""
+    found = Numbers(metrics_of(name), info_of(name))
+    assert found("hicache_engine_cached_tokens", tier="host") == 299
+    assert found("hicache_engine_load_back_tokens") == 299
+    assert found("hicache_engine_load_back_bytes") == 299 * 512
+    backed_up = found("hicache_engine_backup_tokens")
+    assert found("hicache_engine_backup_bytes") == backed_up * 512
+    (duration,) = found.of("hicache_engine_load_back_seconds")
+    assert duration.values[0] == 1
+
+
 def test_a_summed_counter_is_withheld_while_the_number_of_ranks_is_unknown():
     found = Numbers(summed_over_ranks(metrics_of(LATEST), 4), None)
     assert found("hicache_engine_load_back_tokens") is None
@@ -96,6 +109,12 @@ def test_a_node_of_two_holds_half_of_the_ranks():
     assert RankShape(tp=8, pp=2, nodes=2, node=1).reporting_ranks == 1
 
 
+def test_a_summed_histogram_is_divided_into_whole_observations():
+    """Two ranks, 13 and 13 load-backs; one of them was slower on one rank."""
+    series = Series({"cache_type": "HiRadixCache"}, (26.0, 0.5, 0.0, 25.0, 26.0))
+    assert logical([series], RankShape(tp=2)).values == (13, 0.25, 0, 12, 13)
+
+
 def test_nothing_is_nothing():
     assert logical([], RankShape()) is None
     assert total([], None) is None
@@ -134,6 +153,16 @@ def test_a_rank_that_is_gone_shows_as_a_difference():
 
 def test_all_schedulers_report_when_told_to():
     assert seen(metrics_of(LATEST), tp_size=4, enable_metrics_for_all_schedulers=True)["scheduler"] == (1, 4)
+
+
+def test_a_rank_that_only_writes_its_zeros_does_not_report():
+    """Seen on a real engine with two ranks: the second one publishes counters that never move."""
+    silent = 'sglang:prefill_effective_tokens_total{mode="input",tp_rank="1",pp_rank="0",moe_ep_rank="0"} 0.0\n'
+    assert seen(metrics_of(LATEST) + silent, tp_size=2)["scheduler"] == (1, 1)
+
+
+def test_before_the_first_report_nothing_is_said_of_schedulers():
+    assert "scheduler" not in seen(metrics_of(LATEST).replace("sglang:num_running_reqs", "sglang:gone"))
 
 
 def test_trees_without_rank_labels_are_not_counted():
