@@ -200,7 +200,8 @@ class RankLedger:
             self._forget(row[RID])
         story = self._story(row)
         if story.admit is None:
-            story.lookups += 1
+            # requests that wait together are looked up in turn, pass after pass: another lookup is another promise
+            story.lookups += story.lookup is None or numbers(row)[1:3] != numbers(story.lookup)[1:3]
             story.lookup = row
             story.promised = max(story.promised, numbers(row)[2])
 

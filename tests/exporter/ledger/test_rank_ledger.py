@@ -187,6 +187,15 @@ def test_a_request_id_used_again_begins_a_new_story(ledger, scribe):
     assert ledger.totals.requests["device"] == 1
 
 
+def test_a_request_that_waits_beside_another_is_looked_up_once_a_promise(ledger, scribe):
+    for _ in range(3):  # the recorder leaves a promise out only if it was the last one of all requests
+        scribe.lookup("x", 300, host=200)
+        scribe.lookup("y", 300, host=100)
+    scribe.lookup("x", 300, device=200)
+    tell(ledger, scribe)
+    assert (ledger.find("x").lookups, ledger.find("y").lookups) == (2, 1)
+
+
 def test_loads_of_a_retracted_request_do_not_change_how_it_was_served(ledger, scribe):
     scribe.lookup("x", 300)
     scribe.admit("x", 300)
