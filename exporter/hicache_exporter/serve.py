@@ -8,6 +8,8 @@ import gc
 import logging
 import os
 import signal
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,6 +20,8 @@ from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER, Setting
 from hicache_exporter.server import Server
 from hicache_exporter.sources.bearer import Bearer
 from hicache_exporter.sources.targets import TargetError, parse_target
+from hicache_exporter.web_config import WebConfigError
+from hicache_exporter.web_security import WebSecurity
 
 log = logging.getLogger("hicache_exporter")
 
@@ -27,6 +31,34 @@ Examples:
   hicache-witness serve --engine 127.0.0.1:30000 --engine 127.0.0.1:30001 --listen 0.0.0.0:9838
   OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 hicache-witness serve --engine 127.0.0.1:30000
 """
+
+
+def _read_config(context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """Options from a TOML file: below the command line and the environment, above the defaults."""
+    if path is None:
+        return None
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise click.UsageError(f"config {path}: {error}") from None
+    known = {_key(option): option.name for option in context.command.params if option.name != "config"}
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise click.UsageError(f"config {path}: no option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    context.default_map = {known[name]: value for name, value in values.items()}
+    return path
+
+
+def _key(option: click.Parameter) -> str:
+    """How an option is called in the file: as on the command line, without the dashes in front."""
+    return option.opts[0].lstrip("-")
+
+
+def _collector_options(command: Callable[..., None]) -> Callable[..., None]:
+    for name in reversed(COLLECTORS):
+        switch = f"--collector.{name}/--no-collector.{name}"
+        command = click.option(switch, f"collector_{name}", default=True, hidden=True)(command)
+    return command
 
 
 @click.command(epilog=EXAMPLES)
@@ -55,7 +87,12 @@ Examples:
     help="Folder of the flight recorders, as the engine has it in HICACHE_WITNESS_DIR.",
 )
 @click.option(
-    "--listen", default=DEFAULT_LISTEN, show_default=True, envvar="HICACHE_WITNESS_LISTEN", metavar="HOST:PORT"
+    "--listen",
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    envvar="HICACHE_WITNESS_LISTEN",
+    metavar="HOST:PORT",
+    help="Where to serve; :PORT is every address of this machine.",
 )
 @click.option(
     "--token-file",
@@ -63,25 +100,37 @@ Examples:
     help="File with the bearer token for engines that ask for one (or set HICACHE_WITNESS_TOKEN).",
 )
 @click.option(
-    "--without",
-    "off",
-    multiple=True,
-    type=click.Choice(COLLECTORS),
-    help="Leave a collector out; may be repeated.",
+    "--web.config.file",
+    "web_config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TLS, client certificates and users, in the form of Prometheus's exporter-toolkit; read again on SIGHUP.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    is_eager=True,
+    expose_value=False,
+    callback=_read_config,
+    help="TOML file with any of these options; the command line and the environment win over it.",
 )
 @click.option(
     "--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True
 )
+@_collector_options
 def serve(
     engines: tuple[str, ...],
     engine_files: tuple[Path, ...],
     ring_folder: str,
     listen: str,
     token_file: Path | None,
-    off: tuple[str, ...],
+    web_config: Path | None,
     log_level: str,
+    **switches: bool,
 ) -> None:
     """Follow the flight recorders, read the engines, and serve /metrics, /proofs and a live page.
+
+    Each collector can be switched off: --no-collector.NAME, where NAME is one of build, hits, transfers, load_backs,
+    proofs, recorder, engine, gpu, pcie, host, spans.
 
     Exit codes: 0 stopped as asked, 1 could not start, 2 wrong usage.
     """
@@ -95,12 +144,13 @@ def serve(
             host=host,
             port=port,
             bearer=_bearer(token_file),
-            off=frozenset(off),
+            off=frozenset(name for name in COLLECTORS if not switches[f"collector_{name}"]),
         )
-    except (SettingsError, TargetError) as error:
+        security = WebSecurity(web_config)
+    except (SettingsError, TargetError, WebConfigError) as error:
         raise click.UsageError(str(error)) from None
     gc.freeze()  # what is imported stays: no use in looking through it again and again
-    asyncio.run(_run(settings))
+    asyncio.run(_run(settings, security))
 
 
 def _bearer(token_file: Path | None) -> Bearer:
@@ -109,35 +159,38 @@ def _bearer(token_file: Path | None) -> Bearer:
     return Bearer(variable="HICACHE_WITNESS_TOKEN") if os.environ.get("HICACHE_WITNESS_TOKEN") else Bearer()
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: Settings, security: WebSecurity) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, security.reload)
     app = App(settings)
     runner = web.AppRunner(
-        Server(app).application(),
+        Server(app).application([security.authenticate]),
         access_log=None,
         handle_signals=False,
         shutdown_timeout=0.5,
-        keepalive_timeout=75,
         max_line_size=8190,
         max_field_size=8190,
     )
     await runner.setup()
     try:
-        await _listen(runner, settings)
+        await _listen(runner, settings, security)
         await app.start()
-        log.info("serving on http://%s:%d, rings in %s", settings.host or "*", settings.port, settings.ring_folder)
+        scheme = "http" if security.context is None else "https"
+        log.info(
+            "serving on %s://%s:%d, rings in %s", scheme, settings.host or "*", settings.port, settings.ring_folder
+        )
         await stop.wait()
     finally:
         await asyncio.gather(runner.cleanup(), app.stop())
     log.info("stopped")
 
 
-async def _listen(runner: web.AppRunner, settings: Settings) -> None:
+async def _listen(runner: web.AppRunner, settings: Settings, security: WebSecurity) -> None:
     try:
-        await web.TCPSite(runner, settings.host or None, settings.port).start()
+        await web.TCPSite(runner, settings.host or None, settings.port, ssl_context=security.context).start()
     except OSError as error:
         where = f"{settings.host or '*'}:{settings.port}"
         if error.errno == errno.EADDRINUSE:

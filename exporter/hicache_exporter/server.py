@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
 from prometheus_client import exposition
 from prometheus_client.metrics_core import Metric
 
@@ -45,8 +46,8 @@ class Server:
         self._scrapes = 0
         self._waits = 0
 
-    def application(self) -> web.Application:
-        application = web.Application(client_max_size=1024)
+    def application(self, middlewares: Iterable[Middleware] = ()) -> web.Application:
+        application = web.Application(client_max_size=1024, middlewares=tuple(middlewares))
         application.router.add_get("/metrics", self.metrics)
         application.router.add_get("/-/healthy", self.healthy)
         application.router.add_get("/-/ready", self.ready)

@@ -130,7 +130,9 @@ class Scribe:
             quota=ABSENT,
         )
 
-    def backup(self, rid: str, operation: int, runs: list[tuple[int, int]], *, node: int = 1, complete: int = 1) -> None:
+    def backup(
+        self, rid: str, operation: int, runs: list[tuple[int, int]], *, node: int = 1, complete: int = 1
+    ) -> None:
         self.write(
             Kind.BACKUP,
             rid,

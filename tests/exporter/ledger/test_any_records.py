@@ -46,11 +46,16 @@ def test_any_records_can_be_told_judged_and_shown(records, ends):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.sampled_from([*IDENTITY, "attn_tp_rank"]), st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=300)),
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=5,
-)))
+@given(
+    st.dictionaries(
+        st.sampled_from([*IDENTITY, "attn_tp_rank"]),
+        st.recursive(
+            st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=300)),
+            lambda inner: st.lists(inner, max_size=3),
+            max_leaves=5,
+        ),
+    )
+)
 def test_any_identity_is_taken_or_left(facts):
     identity = parse_identity({"port": 30000, **facts})
     assert identity is None or (len(identity.rank) < 100 and len(identity.model) <= 200)

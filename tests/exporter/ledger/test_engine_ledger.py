@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hicache_exporter.core.decoding import Loss
 from hicache_exporter.core.engine_ledger import FINAL_NS, PROVISIONAL_NS, EngineLedger
 from hicache_exporter.core.identity import parse_identity
 from hicache_proof.verdict import judge
@@ -146,6 +147,19 @@ def test_a_rank_that_loaded_less_contradicts():
     tell(second, scribe)
     case = engine.due(scribe.now_ns)[-1]
     assert judge(case.evidence).verdict == "contradicted"
+
+
+def test_a_rank_that_lost_records_contradicts_nobody():
+    engine, (first, second) = engine_with(0, 1)
+    scribe = Scribe()
+    scribe.host_request("c")
+    tell(first, scribe)
+    scribe = Scribe()
+    scribe.host_request("c", 200)
+    tell(second, scribe)
+    second.tell([], {}, [Loss("torn", 2, 2, 1)])
+    (case,) = engine.due(scribe.now_ns)
+    assert [(v.rank, v.host_tokens, v.loaded_tokens) for v in case.evidence.ranks] == [("tp1", None, None)]
 
 
 def test_ranks_of_another_data_parallel_group_are_no_siblings():

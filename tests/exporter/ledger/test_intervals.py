@@ -1,3 +1,5 @@
+import itertools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,4 +40,4 @@ def test_it_is_a_dictionary_from_whole_numbers_to_values(steps):
     pieces = list(intervals)
     assert {n: v for low, high, v in pieces for n in range(low, high)} == plain
     assert all(low < high for low, high, _ in pieces)
-    assert all(before[1] <= after[0] for before, after in zip(pieces, pieces[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(pieces))

@@ -147,7 +147,7 @@ def test_without_a_load_seam_transfers_are_not_observable(scribe):
 
 def test_an_engine_without_hicache_is_watched_with_fewer_seams(scribe):
     ledger = new_ledger(controller=None)
-    ledger.see_seams({name: "attached" for name in SEAMS[:2]})
+    ledger.see_seams(dict.fromkeys(SEAMS[:2], "attached"))
     scribe.lookup("a", 300)
     scribe.admit("a", 300)
     scribe.first_token("a")

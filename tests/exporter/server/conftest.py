@@ -17,7 +17,7 @@ def rings(tmp_path):
 
 @pytest.fixture
 def sidecar(rings):
-    """``async with sidecar() as client``: a running sidecar without GPU and host collectors; ``client.app`` is it."""
+    """Makes a running sidecar without GPU and host collectors, to be entered as an async context."""
 
     @asynccontextmanager
     async def running(**settings):

@@ -119,8 +119,9 @@ async def test_an_unknown_request_says_why(sidecar, rings):
 async def test_any_request_id_can_be_asked_for(sidecar, rings, request_id):
     from urllib.parse import quote
 
-    from hicache_tracing.records import Kind, encode_rid
     from yarl import URL
+
+    from hicache_tracing.records import Kind, encode_rid
 
     written = RingFile(rings)
     async with sidecar() as client:

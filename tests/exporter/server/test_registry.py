@@ -17,7 +17,9 @@ class One:
 
 
 def values(families, name):
-    return {sample.labels["of"]: sample.value for family in families if family.name == name for sample in family.samples}
+    return {
+        sample.labels["of"]: sample.value for family in families if family.name == name for sample in family.samples
+    }
 
 
 def success(families):

@@ -125,7 +125,10 @@ def test_the_multiprocess_folder_of_an_engine_is_left_alone(rings, tmp_path):
     ("variables", "says"),
     [
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "127.0.0.1:4318"}, "write it with http:// or https:// in front"),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "use http/protobuf or grpc"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"},
+            "use http/protobuf or grpc",
+        ),
     ],
 )
 def test_bad_settings_for_spans_are_one_line_in_the_log_and_a_metric(rings, variables, says):
@@ -139,7 +142,9 @@ def test_bad_settings_for_spans_are_one_line_in_the_log_and_a_metric(rings, vari
 
 def run(*arguments, **variables):
     command = [sys.executable, "-m", "hicache_exporter", *arguments]
-    return subprocess.run(command, env=environment(**variables), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=environment(**variables), capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_a_port_in_use_is_one_clear_sentence(rings):
@@ -159,7 +164,7 @@ def test_a_port_in_use_is_one_clear_sentence(rings):
         (("--listen", "127.0.0.1:99999"), "write host:port"),
         (("--engine", "http://user:secret@host:1"), "token file"),
         (("--engine", "ftp://host:1"), "use http or https"),
-        (("--without", "nonsense"), "'nonsense' is not one of"),
+        (("--no-collector.nonsense",), "No such option"),
     ],
 )
 def test_wrong_usage_is_one_clear_sentence(arguments, says):

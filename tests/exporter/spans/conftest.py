@@ -3,7 +3,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 
 
 class Receiver:
@@ -54,7 +57,7 @@ def attributes(pairs):
 
 @pytest.fixture
 def receiver(monkeypatch):
-    """``async with receiver() as received``: where OTEL_EXPORTER_OTLP_ENDPOINT leads."""
+    """Makes a receiver to which OTEL_EXPORTER_OTLP_ENDPOINT leads, to be entered as an async context."""
 
     @asynccontextmanager
     async def running():
