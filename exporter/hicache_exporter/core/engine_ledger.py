@@ -119,7 +119,7 @@ class EngineLedger:
             self._drop(story)
         else:
             self._provisional.add(story)
-        siblings = {other.identity.rank: other.stories.get(story.rid) for other in self._group(ledger)}
+        siblings = {other.identity.rank: _whole(other, story.rid) for other in self._group(ledger)}
         witnessed = Witnessed(ledger, story)
         return Case(witnessed, evidence_of(self.label, witnessed, siblings, self.clock_steps), final)
 
@@ -148,6 +148,14 @@ class EngineLedger:
             and other.identity.dp_rank == own.dp_rank
             and other.identity.rank != own.rank
         ]
+
+
+def _whole(ledger: RankLedger, rid: bytes) -> Story | None:
+    """What a rank told of a request; None where records of it are lost or loads go unseen."""
+    story = ledger.stories.get(rid)
+    if story is None or not ledger.watching_loads or ledger.lost_between(story.first_seq, story.last_seq):
+        return None
+    return story
 
 
 def _told(ledger: RankLedger, story: Story) -> bool:
