@@ -19,6 +19,8 @@ from hicache_exporter.sources.targets import Target
 
 log = logging.getLogger(__name__)
 
+PATIENCE = 0.5
+"""Seconds that a scrape waits for an engine that was too slow the last time. Its read goes on beside the scrapes."""
 INFO_EVERY = 300.0
 INFO_RETRY = 30.0
 INFO_TIMEOUT = 20.0
@@ -36,21 +38,25 @@ class EngineClient:
         self._session = session
         self._bearer = bearer
         self._reading: asyncio.Task[EngineReading] | None = None
+        self._was_slow = False
         self._info: EngineInfo | None = None
         self._info_task: asyncio.Task[None] | None = None
         self._info_due = 0.0
+        self._info_trouble = ""
 
     async def read(self, seconds: float) -> EngineReading:
-        """Answers within ``seconds``. Scrapes that overlap share one read."""
+        """Answers within ``seconds``. Scrapes that overlap share one read, and a stalled engine delays only one."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read(seconds))
         reading = self._reading
-        await asyncio.wait({reading}, timeout=seconds)
+        started = time.monotonic()
+        await asyncio.wait({reading}, timeout=min(seconds, PATIENCE) if self._was_slow else seconds)
         if reading is self._reading and reading.done():
             self._reading = None  # a text is large: only those who wait for it hold it
         if reading.done() and not reading.cancelled():
             return reading.result()
-        return EngineReading(self.target.engine, seconds, "timeout")
+        self._was_slow = True
+        return EngineReading(self.target.engine, time.monotonic() - started, "timeout")
 
     def forget_info(self) -> None:
         """The engine has restarted: what it said of itself may no longer hold."""
@@ -65,15 +71,17 @@ class EngineClient:
 
     async def _read(self, seconds: float) -> EngineReading:
         started = time.monotonic()
-        self._start_info(started)
         try:
             body = await get(self._session, self.target.metrics_url, self._bearer, seconds)
             took = time.monotonic() - started
             text = _parse(body)
         except UnreadableError as error:
+            self._was_slow = error.reason == "timeout"
             if error.reason in GONE:
                 self.forget_info()
             return EngineReading(self.target.engine, time.monotonic() - started, error.reason)
+        self._was_slow = False
+        self._start_info(time.monotonic())
         await self._first_info(seconds - took)
         return EngineReading(self.target.engine, took, None, text, self._info)
 
@@ -87,22 +95,22 @@ class EngineClient:
             self._info_task = asyncio.create_task(self._read_info())
 
     async def _read_info(self) -> None:
-        reason = ""
+        trouble = ""
         for path in INFO_PATHS:
             try:
                 body = await get(self._session, self.target.origin + path, self._bearer, INFO_TIMEOUT)
                 self._info = read_server_info(body.content)
-            except UnreadableError as error:
-                reason = error.reason
-                if reason != "not_found":
+            except (UnreadableError, ServerInfoError) as error:
+                trouble = str(error)
+                if trouble != "not_found":
                     break
-            except ServerInfoError as error:
-                reason = str(error)
-                break
             else:
+                trouble = ""
                 self._info_due = time.monotonic() + INFO_EVERY
-                return
-        log.info("engine %s: no %s: %s", self.target.engine, INFO_PATHS[0], reason)
+                break
+        if trouble and trouble != self._info_trouble:
+            log.info("engine %s: no %s: %s", self.target.engine, INFO_PATHS[0], trouble)
+        self._info_trouble = trouble
 
 
 def _parse(body: Body) -> EngineText:

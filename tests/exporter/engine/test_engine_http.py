@@ -108,6 +108,37 @@ async def test_a_dead_and_a_slow_engine_neither_delay_nor_empty_the_others(world
     assert all(len(r.values) > 40 for r in reports if r.reading.up)
 
 
+async def test_a_stalled_engine_delays_one_scrape_and_not_all_that_follow(world):
+    good, stalled = await world.start(FaultyEngine()), await world.start(FaultyEngine("stalls"))
+    engines = await world.read(good.address, stalled.address)
+    times = []
+    for _ in range(3):
+        started = time.monotonic()
+        reports = await engines.refresh(1.5)
+        times.append(time.monotonic() - started)
+        assert [r.reading.reason for r in reports] == [None, "timeout"]
+    assert times[0] > 1.4
+    assert max(times[1:]) < 1.0
+    stalled.mode = "good"
+    await asyncio.sleep(1.0)  # its read of the second scrape has its own end
+    assert [r.reading.reason for r in await engines.refresh(1.5)] == [None, None]
+
+
+async def test_a_dead_engine_is_not_asked_for_more_and_not_spoken_of_again_and_again(world, caplog):
+    engine = await world.start(FaultyEngine("busy"))
+    engine.info_mode = "denied"
+    engines = await world.read(engine.address)
+    with caplog.at_level(logging.INFO, "hicache_exporter"):
+        await refreshed(engines)
+        assert engine.asked["/server_info"] == 0
+        engine.mode = "good"
+        for _ in range(3):
+            await refreshed(engines)
+            next(iter(engines._engines.values())).client.forget_info()
+    assert engine.asked["/server_info"] == 3
+    assert [record.message for record in caplog.records] == [f"engine {engine.address}: no /server_info: unauthorized"]
+
+
 async def test_an_engine_that_comes_back_is_read_again(world):
     engine = await world.start(FaultyEngine("busy"))
     engines = await world.read(engine.address)
