@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_proof.chain.diagnosis import CHAIN, diagnose
-from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.chain.facts import ChainInput, Mean, Seam
 from hicache_proof.chain.findings import KINDS, StageName
 
 from .cases import CASES, Case, rank, seams
@@ -86,6 +86,21 @@ def test_a_replica_without_traffic_is_not_accused() -> None:
     quiet = rank("dp1-tp0", seams=seams("attached", False))
     found = diagnose(engine({"dp_size": 2}, recorded={"processes": (RANK, quiet), "ranks_expected": 2})).findings
     assert [finding.id for finding in found] == ["dp-without-pinning"]
+
+
+def test_replicas_without_traffic_are_accused_if_all_are_quiet_and_ranks_if_one_is() -> None:
+    quiet = [rank(name, seams=seams("attached", False)) for name in ("dp0-tp0", "dp1-tp0")]
+    replicas = diagnose(engine({"dp_size": 2}, recorded={"processes": tuple(quiet), "ranks_expected": 2})).findings
+    ranks = diagnose(engine({"tp_size": 2}, recorded={"processes": (RANK, quiet[0]), "ranks_expected": 2})).findings
+    assert [finding.id for finding in replicas] == ["dp-without-pinning", "never-fired"]
+    assert [finding.id for finding in ranks] == ["never-fired"]
+
+
+def test_the_plugin_stage_counts_seams_that_are_attached() -> None:
+    pending = Seam(name="HiRadixCache.init_load_back", state="pending", fired=False)
+    silent = Seam(name="HiCacheController.write", state="attached", fired=False)
+    said = diagnose(engine(recorded={"processes": (rank(seams=(*RANK.seams, pending, silent)),)})).stages[1].says
+    assert said == "1 process(es) record; 4 seams attached, 3 have fired"
 
 
 def test_few_requests_are_no_mean() -> None:
