@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hicache_dashboards import config, rulefile
+from hicache_dashboards import config, kubernetes, rulefile
 from hicache_dashboards.boards.catalogue import boards
 from hicache_dashboards.boards.render import to_json
 from hicache_dashboards.config import Settings
@@ -17,12 +17,17 @@ GENERATED = Path("dashboards/generated")
 
 def outputs(settings: Settings) -> dict[Path, str]:
     """Path under the repository to content."""
-    grafana = {GENERATED / "grafana" / f"{board.uid}.json": to_json(board, settings) for board in boards(settings)}
+    every = boards(settings)
+    grafana = {GENERATED / "grafana" / f"{board.uid}.json": to_json(board, settings) for board in every}
     rules = {
         GENERATED / "prometheus" / "hicache-recording.yaml": rulefile.to_yaml(rulefile.recording_file(settings)),
         GENERATED / "prometheus" / "hicache-alerts.yaml": rulefile.to_yaml(rulefile.alert_file(settings)),
     }
-    return {**grafana, **rules}
+    cluster = {
+        GENERATED / "kubernetes" / "prometheusrule.yaml": rulefile.to_yaml(kubernetes.prometheus_rule(settings)),
+        GENERATED / "kustomization.yaml": rulefile.to_yaml(kubernetes.kustomization(every)),
+    }
+    return {**grafana, **rules, **cluster}
 
 
 def drift(root: Path, expected: dict[Path, str]) -> list[str]:

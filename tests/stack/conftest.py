@@ -1,0 +1,80 @@
+"""The whole stack on this machine: the real engine on CPU, the real sidecar, Debian's Prometheus and Alertmanager."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hicache_proof.demo.engine import Engine, EngineSpec
+
+from .programs import FAST, Alertmanager, Prometheus, Webhook, free_port, running
+from .traffic import Traffic
+
+
+@dataclass
+class Stack:
+    engine: Engine
+    sidecar: str
+    """host:port"""
+    prometheus: Prometheus
+    webhook: Webhook
+    traffic: Traffic
+    switches: Path
+    folder: Path
+    sidecars: ExitStack
+    """Closed to stop the sidecar."""
+
+    @contextmanager
+    def fault(self, name: str) -> Iterator[None]:
+        (self.switches / name).touch()
+        yield
+        (self.switches / name).unlink()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """The engine answers nobody, as if its machine had stopped."""
+        pids = self.engine.pids
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    def start_sidecar(self) -> None:
+        command = [sys.executable, "-m", "hicache_exporter", "serve", "--engine", self.engine.url]
+        command += ["--ring-dir", str(self.engine.rings), "--listen", self.sidecar]
+        log, ready = self.folder / "sidecar.log", f"http://{self.sidecar}/-/ready"
+        self.sidecars.enter_context(running(command, log, ready))
+
+
+@pytest.fixture(scope="session")
+def webhook() -> Iterator[Webhook]:
+    with Webhook().run() as webhook:
+        yield webhook
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("stack")
+    switches = folder / "switches"
+    switches.mkdir()
+    spec = EngineSpec(paths=(Path(__file__).parent / "faults",), variables={"FAULT_SWITCHES": str(switches)})
+    sidecar = f"127.0.0.1:{free_port()}"
+    with ExitStack() as programs:
+        sidecars = programs.enter_context(ExitStack())
+        engine = programs.enter_context(Engine(spec, folder / "engine"))
+        alertmanager = programs.enter_context(Alertmanager(folder / "alertmanager", webhook.url).run())
+        prometheus = Prometheus(folder / "prometheus", [{"targets": [sidecar]}], f"127.0.0.1:{alertmanager.port}", FAST)
+        traffic = programs.enter_context(Traffic(engine.url))
+        stack = Stack(engine, sidecar, prometheus, webhook, traffic, switches, folder, sidecars)
+        stack.start_sidecar()
+        programs.enter_context(prometheus.run())
+        yield stack
+        sidecars.close()

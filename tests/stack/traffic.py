@@ -1,0 +1,49 @@
+"""A user of the engine, in a thread: asks for prefixes again, or always for new ones."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from types import TracebackType
+
+import httpx
+
+TOKENS = 250
+
+
+class Traffic:
+    """``with Traffic(url):``. ``repeating`` may be changed meanwhile."""
+
+    def __init__(self, url: str, prefixes: int = 6) -> None:
+        self.repeating = True
+        self._url = url
+        self._prefixes = [_prompt() for _ in range(prefixes)]
+        """More than L1 holds: asked for in turn, each comes back from L2."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask_for_ever, daemon=True)
+
+    def __enter__(self) -> Traffic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join(30)
+
+    def _ask_for_ever(self) -> None:
+        turn = 0
+        with httpx.Client(timeout=20, trust_env=False) as client:
+            while not self._over.is_set():
+                turn += 1
+                prompt = self._prefixes[turn // 2 % len(self._prefixes)] if self.repeating else _prompt()
+                body = {"input_ids": prompt, "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
+                try:
+                    client.post(f"{self._url}/generate", json=body)
+                except httpx.HTTPError:
+                    time.sleep(0.5)  # the test has stopped the engine
+                time.sleep(0.05)
+
+
+def _prompt() -> list[int]:
+    return [random.randrange(3, 500) for _ in range(TOKENS)]
