@@ -131,10 +131,20 @@ class TestWriting:
             heads.append(read(recorder.path).head)
         assert heads == sorted(set(heads))
 
-    @pytest.mark.parametrize("bad", [{"extra": bytes(records.MAX_EXTRA + 1)}, {"numbers": (1 << 63,)}])
+    @pytest.mark.parametrize("given", range(9))
+    @pytest.mark.parametrize("extra", [b"", b"more"])
+    def test_what_is_written_is_the_record_as_the_layout_packs_it(self, recorder, given, extra):
+        recorder.write(Kind.ADMIT, b"req", *range(1, given + 1), extra=extra)
+        written = Path(recorder.path).read_bytes()[records.HEADER_SIZE :][: SLOT_SIZE * (1 + bool(extra))]
+        [record] = read(recorder.path).records
+        assert written == records.pack(1, Kind.ADMIT, record.t_ns, b"req", tuple(range(1, given + 1)), extra)
+
+    @pytest.mark.parametrize(
+        "bad", [{"extra": bytes(records.MAX_EXTRA + 1)}, {"numbers": (1 << 63,)}, {"numbers": range(9)}]
+    )
     def test_what_cannot_be_packed_is_counted_and_leaves_no_gap(self, recorder, bad):
         recorder.write(Kind.WEIGHTS, b"", 1)
-        with pytest.raises(Exception, match=r"bytes|argument|format"):
+        with pytest.raises(Exception, match=r"bytes|argument|format|range"):
             recorder.write(Kind.LOAD, b"", *bad.get("numbers", ()), extra=bad.get("extra", b""))
         recorder.write(Kind.WEIGHTS, b"", 2)
         ring = read(recorder.path)
@@ -146,11 +156,9 @@ class TestInBetween:
     """Nobody but the scheduler's thread should write. If somebody does, it is a counted loss, never a hidden one."""
 
     def test_a_signal_handler_in_the_middle_of_a_write(self, recorder, monkeypatch):
-        pack = records.pack
-
-        def interrupted(*args):
+        def interrupted():
             signal.raise_signal(signal.SIGUSR1)
-            return pack(*args)
+            return time.monotonic_ns()
 
         def handler(*_):
             recorder.write(Kind.FINISH, b"handler", 1)
@@ -158,7 +166,7 @@ class TestInBetween:
         before = signal.signal(signal.SIGUSR1, handler)
         try:
             with monkeypatch.context() as patch:
-                patch.setattr(records, "pack", interrupted)
+                patch.setattr("hicache_tracing.recorder.monotonic_ns", interrupted)
                 recorder.write(Kind.WEIGHTS, b"", 1)
             recorder.write(Kind.WEIGHTS, b"", 2)
         finally:

@@ -13,8 +13,8 @@ import json
 import mmap
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
 from time import monotonic_ns, time_ns
 from zlib import crc32
 
@@ -22,6 +22,7 @@ from hicache_tracing import records
 from hicache_tracing.records import HEADER_SIZE, SLOT_SIZE, Kind
 
 KEEP_DEAD = 8  # rings of dead processes kept as evidence; older ones are removed when a new ring opens
+LOW = 0xFFFFFFFF
 SHARE = 8  # a ring takes at most an eighth of the room that is left: the engine needs its shared memory more
 
 
@@ -49,41 +50,15 @@ class Recorder:
         self._map[: records.HEADER.size] = records.HEADER.pack(
             records.MAGIC, records.LAYOUT_VERSION, HEADER_SIZE, SLOT_SIZE, capacity, self.pid, started, created
         )
-        self._end = size
-        self._next = 0  # slots handed out so far
         self._head = memoryview(self._map)[records.HEAD_OFFSET : records.HEAD_OFFSET + 8].cast("Q")
-        self._dropped = memoryview(self._map)[records.DROPPED_OFFSET : records.DROPPED_OFFSET + 8].cast("Q")
-        self._turn = Lock()
+        dropped = memoryview(self._map)[records.DROPPED_OFFSET : records.DROPPED_OFFSET + 8].cast("Q")
+        self.write: Callable[..., None] = _writer(self._map, capacity, self._head, dropped)
         self._texts: dict[bytes, None] = {}
 
-    def write(self, kind: int, rid: bytes, *numbers: int, extra: bytes = b"") -> None:
-        """Append one record. ``rid`` as made by ``key``.
-
-        Raises what packing raises (too long an ``extra``, a number that is none); such a record is counted as dropped.
-        """
-        if not self._turn.acquire(False):
-            self._dropped[0] += 1
-            return
-        try:
-            position = self._next
-            data = records.pack(position + 1, kind, monotonic_ns(), rid, numbers, extra)
-            self._place(data, position)
-            self._head[0] = self._next = position + len(data) // SLOT_SIZE
-        except Exception:
-            self._dropped[0] += 1
-            raise
-        finally:
-            self._turn.release()
-
-    def _place(self, data: bytes, position: int) -> None:
-        start = HEADER_SIZE + (position % self.capacity) * SLOT_SIZE
-        stop = start + len(data)
-        if stop <= self._end:
-            self._map[start:stop] = data
-        else:
-            fits = self._end - start
-            self._map[start : self._end] = data[:fits]
-            self._map[HEADER_SIZE : HEADER_SIZE + len(data) - fits] = data[fits:]
+    @property
+    def head(self) -> int:
+        """Slots committed."""
+        return self._head[0]
 
     def key(self, rid: str) -> bytes:
         """The request id as a record carries it; the text of a long one is written when it is first seen."""
@@ -116,6 +91,48 @@ class Recorder:
         """Mark a clean end. The file stays: the sidecar may not have read it yet."""
         records_end = monotonic_ns().to_bytes(8, "little")
         self._map[records.CLOSED_OFFSET : records.CLOSED_OFFSET + 8] = records_end
+
+
+def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memoryview[int]) -> Callable[..., None]:
+    """The recorder's ``write``. A closure: an attribute that it had to look up would be paid for at every record."""
+    pack_body, pack_prefix = [body.pack for body in records.BODIES], records.PREFIX.pack
+    end = HEADER_SIZE + capacity * SLOT_SIZE
+    position = 0  # slots handed out so far
+    busy = False  # tested and set without a call in between: no thread switches there and no signal handler runs
+
+    def write(kind: int, rid: bytes, *numbers: int, extra: bytes = b"") -> None:
+        """Append one record. ``rid`` as made by ``key``.
+
+        Raises what packing raises (too long an ``extra``, a number that is none); such a record counts as dropped.
+        """
+        nonlocal position, busy
+        if busy:
+            dropped[0] += 1
+            return
+        busy = True
+        try:
+            seq, start = position + 1, HEADER_SIZE + position % capacity * SLOT_SIZE
+            if extra:
+                data = records.pack(seq, kind, monotonic_ns(), rid, numbers, extra)
+                place(data, start)
+                position += len(data) // SLOT_SIZE
+            else:
+                body = pack_body[len(numbers)](kind, 1, monotonic_ns(), rid, *numbers)
+                ring[start : start + SLOT_SIZE] = pack_prefix(seq, crc32(body, seq & LOW)) + body
+                position = seq
+            head[0] = position
+        except Exception:
+            dropped[0] += 1
+            raise
+        finally:
+            busy = False
+
+    def place(data: bytes, start: int) -> None:
+        fits = min(len(data), end - start)
+        ring[start : start + fits] = data[:fits]
+        ring[HEADER_SIZE : HEADER_SIZE + len(data) - fits] = data[fits:]
+
+    return write
 
 
 def _own_folder(folder: str) -> None:

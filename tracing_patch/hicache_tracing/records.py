@@ -57,6 +57,8 @@ PREFIX = struct.Struct("<QI")  # seq, crc32 of the rest of the record (seeded wi
 BODY = struct.Struct("<HHQ40s8q")  # kind, span, monotonic ns, request id, eight numbers
 assert PREFIX.size + BODY.size == SLOT_SIZE
 NUMBERS = 8
+BODIES = tuple(struct.Struct(f"<HHQ40s{given}q{8 * (NUMBERS - given)}x") for given in range(NUMBERS + 1))
+"""BODY to pack with fewer numbers; the rest are zeros."""
 RID_SIZE = 40
 MAX_EXTRA = 254 * SLOT_SIZE
 MAX_TEXT = 1024  # bytes kept of a long request id: a client chooses it, and must not push others' records out
@@ -278,9 +280,7 @@ def pack(seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], e
     span = 1 + (len(extra) + room) // SLOT_SIZE
     if len(extra) > MAX_EXTRA:
         raise ValueError(f"extra of {len(extra)} bytes, {MAX_EXTRA} at most")
-    if len(numbers) < NUMBERS:
-        numbers += (0,) * (NUMBERS - len(numbers))
-    rest = BODY.pack(kind, span, t_ns, rid, *numbers)
+    rest = BODIES[len(numbers)].pack(kind, span, t_ns, rid, *numbers)
     if extra:
         rest += extra + bytes(room)
     return PREFIX.pack(seq, crc32(rest, seq & 0xFFFFFFFF)) + rest

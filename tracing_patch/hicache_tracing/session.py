@@ -70,7 +70,7 @@ class Session:
         self.last_lookup: tuple[str, int, int] | None = None
         self.witness: ContentWitness | None = None
         self.host_slots_readable = True
-        self._keys: dict[str, bytes] = {}
+        self._keys: dict[Any, bytes] = {}
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -142,14 +142,13 @@ class Session:
 
     def key(self, rid: Any) -> bytes:
         """The request id as a record carries it."""
-        text = rid if isinstance(rid, str) else str(rid)
-        key = self._keys.get(text)
+        key = self._keys.get(rid)
         if key is None:
             if self.recorder is None:
                 return b""
             if len(self._keys) >= 4096:
                 self._keys.clear()
-            key = self._keys[text] = self.recorder.key(text)
+            key = self._keys[rid] = self.recorder.key(str(rid))
         return key
 
     # -- transfers -------------------------------------------------------------------------------------------

@@ -1,0 +1,228 @@
+"""What a seam costs the scheduler's thread: one wrapped call with one record, against an OpenTelemetry span inline.
+
+    python benchmarks/seam_cost.py [--json FILE]
+
+Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
+engine function takes, the clock included, is subtracted. Then the seams that a request with an L2 read passes through,
+on objects like the engine's, and the memory of the process after a million requests' worth of records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from types import SimpleNamespace
+
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from hicache_tracing.config import Settings
+from hicache_tracing.guard import After, Before, Seam, around
+from hicache_tracing.records import Kind
+from hicache_tracing.seams import ALL
+from hicache_tracing.seams.base import nothing_after, nothing_before
+from hicache_tracing.session import Session
+
+ROUNDS, CALLS = 40, 2_000
+EMPTY = "an engine function that does nothing"
+REQUESTS = 1_000_000
+ADMIT = Kind.ADMIT  # bound once: in Python 3.11 looking up an enum's member takes 0.1 us
+TARGETS = {"p50_us": 2.0, "p99_us": 10.0, "times_cheaper": 15.0, "request_us": 100.0, "growth_mib": 1.0}
+RID = "chatcmpl-5f1d4c1e9a0b4f7c8d2e"
+NUMBERS = (4096, 0, 4000, 0, 4000, 96, 96, 0)
+
+
+class Discard(SpanExporter):
+    """A collector that takes no time at all: only what the calling thread pays is left."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+def engine_function(*_args: object, **_kwargs: object) -> None:
+    return None
+
+
+def wrapped(session: Session, before: Before, after: After = nothing_after) -> Callable[..., None]:
+    seam = session.new_seam("benchmark")
+    seam.fire()
+    return around(engine_function, seam, before, after)
+
+
+def variants(session: Session) -> dict[str, Callable[[], object]]:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(Discard()))
+    tracer = provider.get_tracer("benchmark")
+    names = ("prompt", "device", "host", "storage", "cached", "computed", "chunk", "retracted")
+
+    def record(_args: object, _kwargs: object) -> None:
+        session.write(ADMIT, session.key(RID), *NUMBERS)
+
+    def span() -> None:
+        with tracer.start_as_current_span("kv_cache.lookup") as current:
+            current.set_attribute("sglang.request.id", RID)
+            for name, number in zip(names, NUMBERS, strict=True):
+                current.set_attribute(name, number)
+            engine_function()
+
+    off = wrapped(session, record)
+    session.seams[-1].on = False
+    write, key = session.write, session.key
+    return {
+        EMPTY: engine_function,
+        "wrapper, seam off": off,
+        "wrapper alone": wrapped(session, nothing_before),
+        "record alone": lambda: write(ADMIT, key(RID), *NUMBERS),
+        "wrapper and record": wrapped(session, record),
+        "OpenTelemetry span inline": span,
+    }
+
+
+def measure(calls: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
+    times: dict[str, list[int]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        for name in list(calls)[:: 1 if turn % 2 else -1]:
+            call, kept = calls[name], times[name]
+            for _ in range(CALLS):
+                began = perf_counter_ns()
+                call()
+                kept.append(perf_counter_ns() - began)
+    empty = sorted(times.pop(EMPTY))
+    return {name: percentiles(kept, empty[len(empty) // 2]) for name, kept in times.items()}
+
+
+def percentiles(times: list[int], empty: int) -> dict[str, float]:
+    times.sort()
+    return {f"p{share}_us": (times[int(len(times) * share / 100)] - empty) / 1000 for share in (50, 99)}
+
+
+# -- the seams of one request ------------------------------------------------------------------------------------
+
+
+def request_seams(session: Session) -> dict[str, Callable[[], object]]:
+    """The seams on a request's way, as often as they are called for it, each on objects like the engine's."""
+    prompt = range(4096)
+    req = SimpleNamespace(
+        rid=RID, origin_input_ids=prompt, output_ids=[1], prefix_len=4000, host_hit_length=0, storage_hit_length=0,
+        best_match_node=7, extend_len=96, cached_tokens=4000, cached_tokens_device=0, cached_tokens_host=4000,
+        cached_tokens_storage=0, retracted_stain=False, retraction_count=0, finished=lambda: True, finished_reason=None,
+        time_stats=SimpleNamespace(wait_queue_entry_time=1.0, forward_entry_time=2.0),
+    )  # fmt: skip
+    controller = SimpleNamespace(load_queue=[], write_queue=[], ack_load_queue=[], ack_write_queue=[])
+    session.controller = controller
+    tree = SimpleNamespace(cache_controller=controller, load_back_threshold=10)
+    batch = SimpleNamespace(reqs=[req], forward_mode=SimpleNamespace(is_extend=lambda: True))
+    promise = SimpleNamespace(best_match_node=7, host_hit_length=4000, mem_quota=None, req=req)
+
+    def looked_up() -> None:
+        session.last_lookup = None
+        seams["PrefillAdder.add_one_req"](None, req)
+
+    seams = {
+        name: seam_of(session, name, result)
+        for name, result in (
+            ("PrefillAdder.add_one_req", None),
+            ("ScheduleBatch.prepare_for_extend", None),
+            ("UnifiedRadixCache.init_load_back", (4000, 7)),
+            ("UnifiedRadixCache.checkpoint", None),
+            ("Scheduler.process_batch_result", None),
+            ("release_kv_cache", None),
+            ("UnifiedRadixCache.loading_check", None),
+            ("UnifiedRadixCache.writing_check", None),
+        )
+    }
+    return {
+        EMPTY: engine_function,
+        "add_one_req (lookup)": looked_up,
+        "init_load_back": lambda: seams["UnifiedRadixCache.init_load_back"](tree, promise),
+        "prepare_for_extend (admission)": lambda: seams["ScheduleBatch.prepare_for_extend"](batch),
+        "checkpoint": lambda: seams["UnifiedRadixCache.checkpoint"](tree, req, up_to=4096),
+        "process_batch_result (first token)": lambda: seams["Scheduler.process_batch_result"](None, batch, None),
+        "release_kv_cache (end)": lambda: seams["release_kv_cache"](req, tree, checkpoint=True),
+        "loading_check, nothing open": lambda: seams["UnifiedRadixCache.loading_check"](tree),
+        "writing_check, nothing open": lambda: seams["UnifiedRadixCache.writing_check"](tree),
+    }
+
+
+def seam_of(session: Session, name: str, result: object) -> Callable[..., object]:
+    target = next(target for target in ALL if target.seam == name)
+    seam = Seam(name, session.seam_changed)
+    session.seams.append(seam)
+    return around(lambda *_args, **_kwargs: result, seam, *target.hooks(session))
+
+
+# -- a million requests ------------------------------------------------------------------------------------------
+
+
+def memory(session: Session, requests: int) -> dict[str, float]:
+    """Resident memory before and after, MiB; descriptors and threads of the process at the end."""
+    write, key = session.write, session.key
+
+    def serve(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            rid = key(f"request-{number:016d}")
+            for kind in (Kind.LOOKUP, Kind.ADMIT, Kind.FIRST_TOKEN, Kind.FINISH):
+                write(kind, rid, *NUMBERS)
+
+    serve(0, 20_000)
+    before = resident()
+    serve(20_000, requests)
+    return {"requests": requests, "before_mib": before, "growth_mib": resident() - before}
+
+
+def resident() -> float:
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", metavar="FILE", help="write the figures there")
+    file = parser.parse_args().json
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        session = Session(Settings(folder=folder))
+        session.open()
+        calls = measure(variants(session))
+        seams = measure(request_seams(session), ROUNDS // 4)
+        faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
+        million = memory(session, REQUESTS)
+    ours, span = calls["wrapper and record"], calls["OpenTelemetry span inline"]
+    figures = {
+        **ours,
+        "times_cheaper": span["p50_us"] / ours["p50_us"],
+        "request_us": sum(one["p50_us"] for one in seams.values()),
+        "growth_mib": million["growth_mib"],
+    }
+    show(calls | {f"  {name}": one for name, one in seams.items()})
+    print(f"\nRSS after {REQUESTS:,} requests: {million['growth_mib']:+.2f} MiB on {million['before_mib']:.1f}")
+    missed = [name for name, target in TARGETS.items() if not met(name, figures[name], target)]
+    for name, target in TARGETS.items():
+        print(f"{name:16} {figures[name]:8.2f}   target {target:g}{'   MISSED' if name in missed else ''}")
+    if faults:
+        print(f"faulty seams, so these figures mean nothing: {faults}", file=sys.stderr)
+    if file:
+        report = {"figures": figures, "targets": TARGETS, "calls": calls, "seams": seams, "memory": million}
+        with open(file, "w") as out:
+            json.dump(report, out, indent=2)
+    return 1 if missed or faults else 0
+
+
+def met(name: str, figure: float, target: float) -> bool:
+    return figure >= target if name == "times_cheaper" else abs(figure) <= target
+
+
+def show(rows: dict[str, dict[str, float]]) -> None:
+    print(f"{'microseconds added to a call':40} {'p50':>8} {'p99':>8}")
+    for name, row in rows.items():
+        print(f"{name:40} {row['p50_us']:8.2f} {row['p99_us']:8.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
