@@ -160,8 +160,10 @@ class Follower:
         else:
             unseen = not followed.seen_process and not followed.ring.closed_ns
             followed.alive = unseen and now_ns - followed.moved_ns < FOREIGN_NS
-        followed.seams = followed.ring.seams()
-        followed.ledger.see_seams({seam.name: seam.state for seam in followed.seams})
+        seams = followed.ring.seams()
+        if seams is not followed.seams:
+            followed.seams = seams
+            followed.ledger.see_seams({seam.name: seam.state for seam in seams})
 
     def _watch_the_clock(self, now_ns: int) -> None:
         before = time.monotonic_ns()

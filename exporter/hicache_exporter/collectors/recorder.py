@@ -13,6 +13,9 @@ from hicache_exporter.collectors.page import Page
 from hicache_exporter.follower import Followed, Follower
 from hicache_exporter.sources.ring_file import REASONS
 
+IN_PLACE = ("attached", "tripped")
+ABSENT = ("missing", "pending")
+
 
 class RecorderCollector:
     """Counters of a rank stay when its process is gone, so that what was lost at the end is seen."""
@@ -54,7 +57,16 @@ class RecorderCollector:
 
 
 def _seams(families: Families, engine: str, rank: str, found: Followed) -> None:
+    """Every seam that is in place or should be. One of a class that this engine has no use for says nothing."""
+    in_place = {_function(seam.name) for seam in found.seams if seam.state in IN_PLACE}
     for seam in found.seams:
+        if seam.state in IN_PLACE:
+            families.add(names.SEAM_FIRED, engine, seam.fired, rank, seam.name)
+            families.add(names.SEAM_FAULTS, engine, seam.faults, rank, seam.name)
+        elif seam.state in ABSENT and _function(seam.name) in in_place:
+            continue  # another class of this engine has it
         families.add(names.SEAM_STATE, engine, 1, rank, seam.name, seam.state)
-        families.add(names.SEAM_FIRED, engine, seam.fired, rank, seam.name)
-        families.add(names.SEAM_FAULTS, engine, seam.faults, rank, seam.name)
+
+
+def _function(seam: str) -> str:
+    return seam.rpartition(".")[2]

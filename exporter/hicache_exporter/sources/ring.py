@@ -60,6 +60,8 @@ class Ring:
         self.skipped = 0  # slots overwritten before this reader first came: nobody's loss
         self._dropped: int | None = None
         self._identity_head = b""
+        self._seam_table = b""
+        self._seams: list[SeamRow] = []
         try:
             self.refresh()
         except RingRefusedError:
@@ -116,17 +118,23 @@ class Ring:
         return RingRead(decoded.rows, decoded.extras, losses, behind, min(unread / self.header.capacity, 1.0))
 
     def seams(self) -> list[SeamRow]:
-        """The state of every seam, in the order of the identity's list. Raises RingRefusedError."""
+        """The state of every seam, in the order of the identity's list; the same list again while nothing changed.
+
+        Raises RingRefusedError.
+        """
         names = self.identity.get("seams")
         if not isinstance(names, list):
             return []
         names = names[: records.SEAMS_ROOM]
         table = self._pread(len(names) * records.SEAM.size, records.SEAMS_OFFSET)
-        rows = zip(names, records.SEAM.iter_unpack(table), strict=True)
-        return [
-            SeamRow(str(name)[:128], _state_name(state), bool(fired), faults)
-            for name, (state, fired, _, faults, _) in rows
-        ]
+        if table != self._seam_table:
+            self._seam_table = table
+            rows = zip(names, records.SEAM.iter_unpack(table), strict=True)
+            self._seams = [
+                SeamRow(str(name)[:128], _state_name(state), bool(fired), faults)
+                for name, (state, fired, _, faults, _) in rows
+            ]
+        return self._seams
 
     def _skip_overwritten(self, losses: list[Loss]) -> None:
         oldest = max(self.head - self.header.capacity + 1, 1)

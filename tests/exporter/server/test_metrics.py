@@ -284,3 +284,24 @@ async def test_every_sample_is_of_a_family_that_names_lists_with_its_labels(side
         for sample in family.samples:
             labels = set(sample.labels) - {"le", "engine"}
             assert labels == set(listed.labels) - {"engine"}, sample
+
+
+async def test_seams_are_told_unless_another_class_of_this_engine_has_the_function(sidecar, rings):
+    from hicache_tracing.records import SeamState
+
+    from ..scribe import SEAMS
+
+    written = RingFile(rings)
+    states = dict.fromkeys(SEAMS, SeamState.ATTACHED)
+    states["HiRadixCache.init_load_back"] = SeamState.PENDING
+    states["UnifiedRadixCache._demote"] = SeamState.MISSING
+    states["PrefillAdder.add_one_req"] = SeamState.TRIPPED
+    written.seams(states, faults=5)
+    async with sidecar() as client:
+        found = series(await scrape(client))
+    told = {name.partition("seam=")[2].rstrip("}") for name in found if name.startswith("hicache_seam_state")}
+    assert "UnifiedRadixCache._demote,state=missing" in told
+    assert "PrefillAdder.add_one_req,state=tripped" in told
+    assert not [seam for seam in told if seam.startswith("HiRadixCache")]
+    assert found["hicache_seam_faults_total{rank=tp0,seam=PrefillAdder.add_one_req}"] == 5
+    assert "hicache_seam_fired{rank=tp0,seam=UnifiedRadixCache._demote}" not in found
