@@ -29,6 +29,7 @@ from hicache_exporter.collectors.spans import SpansCollector
 from hicache_exporter.collectors.transfers import TransfersCollector
 from hicache_exporter.config import Settings
 from hicache_exporter.core.engine_ledger import Case
+from hicache_exporter.core.engine_report import EngineReport
 from hicache_exporter.core.rank_process import RankProcess
 from hicache_exporter.follower import Follower
 from hicache_exporter.judging import Judging
@@ -88,6 +89,7 @@ class App:
         self.scrapes = ScrapesCollector()
         self.registry = Registry()
         self._held: list[Case] = []
+        self._engine_fault: Exception | None = None
         self._looked_ns = now_ns - LOOK_NS
         self._news = asyncio.Event()
         self._session: aiohttp.ClientSession | None = None
@@ -98,7 +100,7 @@ class App:
     async def start(self) -> None:
         self._session = engine_session()
         self.engines = Engines(self._session, self.targets, self.settings.bearer)
-        self._register(self.engines)
+        self._register()
         if self.probe is not None:
             self.probe.start()
         if "host" not in self.settings.off:
@@ -121,7 +123,7 @@ class App:
         if self._session is not None:
             await self._session.close()
 
-    def _register(self, engines: Engines) -> None:
+    def _register(self) -> None:
         follower = self.follower
         known: dict[str, Collector] = {
             "build": BuildCollector(),
@@ -130,7 +132,7 @@ class App:
             "load_backs": LoadBacksCollector(follower),
             "proofs": ProofsCollector(follower, self.judging),
             "recorder": RecorderCollector(follower),
-            "engine": EngineCollector(lambda: engines.reports),
+            "engine": EngineCollector(self._reports),
             "host": HostCollector(self.host, self._ranks, self.numa.latest),
             "spans": SpansCollector(self.spanning),
         }
@@ -151,7 +153,7 @@ class App:
         now_ns = monotonic_ns()
         if self.engines is not None and now_ns - self._looked_ns > LOOK_NS and "engine" not in self.settings.off:
             self._looked_ns = now_ns
-            await self.engines.refresh(LOOK_SECONDS)
+            await self._refresh(self.engines, LOOK_SECONDS)
         self.catch_up()
 
     def _ranks(self) -> list[RankProcess]:
@@ -228,6 +230,20 @@ class App:
     async def scrape(self, only: Collection[str], seconds: float) -> list[Metric]:
         """All families, or those of the collectors named. Ready after ``seconds`` whatever the engines do."""
         if self.engines is not None and (not only or "engine" in only) and "engine" not in self.settings.off:
-            await self.engines.refresh(seconds)
+            await self._refresh(self.engines, seconds)
         self.catch_up()
         return self.registry.collect(only)
+
+    async def _refresh(self, engines: Engines, seconds: float) -> None:
+        """A fault in reading engines costs their families: what was read before must not be shown as of now."""
+        try:
+            await engines.refresh(seconds)
+        except Exception as fault:
+            self._engine_fault = fault
+        else:
+            self._engine_fault = None
+
+    def _reports(self) -> list[EngineReport]:
+        if self._engine_fault is not None:
+            raise self._engine_fault
+        return self.engines.reports if self.engines is not None else []

@@ -70,6 +70,8 @@ class Follower:
             self._scan()
         waiting = other = 0
         for name, ring in list(self.folder.rings.items()):
+            if self.folder.rings.get(name) is not ring:
+                continue  # gone since: somebody else looked in between
             followed = self.followed.get(name)
             if followed is None:
                 identity = self._identity(name, ring)

@@ -82,8 +82,8 @@ def _engine(app: App, label: str, report: Any, leading: list[Totals] | None) -> 
                 "rank": found.ledger.identity.rank,
                 "up": found.alive,
                 "watching": found.ledger.watching,
-                "records": found.ledger.totals.records,
-                "lost": sum(found.ledger.totals.lost.values()),
+                "records": found.engine.totals[found.ledger.identity.rank].records,
+                "lost": sum(found.engine.totals[found.ledger.identity.rank].lost.values()),
                 "fill": found.fill,
                 "tripped": [seam.name for seam in found.seams if seam.state == "tripped"],
             }

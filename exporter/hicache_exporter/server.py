@@ -74,7 +74,7 @@ class Server:
             return web.Response(status=400, text=f"{error}\n")
         finally:
             self._scrapes -= 1
-        response = web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type})
+        response = web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type}, zlib_executor_size=COMPRESS_FROM)
         if len(body) >= COMPRESS_FROM and "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, ""):
             response.enable_compression(web.ContentCoding.gzip)
         return response

@@ -129,7 +129,7 @@ class RankLedger:
         self._tell(rows, extras)
         for loss in losses:
             self.losses.append(loss)
-            self.totals.lost[loss.reason] += loss.count
+            self._real.lost[loss.reason] += loss.count
 
     def see_seams(self, states: dict[str, str]) -> None:
         """The state of every seam by name, as the process last reported it."""

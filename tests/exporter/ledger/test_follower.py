@@ -200,3 +200,24 @@ def test_one_round_takes_a_piece_of_each_ring(folder):
     while follow.follower.behind:
         follow.round(0)
     assert follow.engine.totals["tp0"].records == 10000
+
+
+def test_a_ring_that_goes_while_a_round_is_under_way_is_left_out(folder, dead_pid):
+    """A scrape looks at the rings while the next round has begun and waits for its turn."""
+    first, second = RingFile(folder), RingFile(folder, identity={**IDENTITY, "tp_rank": 1, "tp_size": 2})
+    follow = Follow(folder)
+    under_way = follow.follower.steps(follow.now)
+    next(under_way)
+    second.path.unlink()
+    follow.round(SCAN_NS)
+    assert list(under_way) == []
+    assert list(follow.follower.followed) == [first.path.name]
+
+
+def test_what_the_writer_drops_is_counted_even_if_it_writes_nothing_else(folder):
+    written = RingFile(folder)
+    follow = Follow(folder, counting_from_ns=1 << 62)
+    follow.round()
+    written.dropped(3)
+    follow.round()
+    assert follow.engine.totals["tp0"].lost["writer_dropped"] == 3

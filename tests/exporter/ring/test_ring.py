@@ -87,7 +87,7 @@ def test_a_writer_that_laps_the_reader_costs_exactly_the_slots_it_overwrote(fold
 
 
 def test_what_was_overwritten_before_the_reader_came_is_nobodys_loss(folder):
-    written = RingFile(folder, capacity=300)
+    written = RingFile(folder, capacity=301)
     for index in range(1000):
         written.load(f"r{index}", index, [(i * 10, 5) for i in range(40)])
     ring = open_ring(written.path)

@@ -305,3 +305,20 @@ async def test_seams_are_told_unless_another_class_of_this_engine_has_the_functi
     assert not [seam for seam in told if seam.startswith("HiRadixCache")]
     assert found["hicache_seam_faults_total{rank=tp0,seam=PrefillAdder.add_one_req}"] == 5
     assert "hicache_seam_fired{rank=tp0,seam=UnifiedRadixCache._demote}" not in found
+
+
+async def test_a_fault_in_reading_engines_shows_nothing_old(sidecar, rings):
+    from hicache_exporter.sources.targets import parse_target
+
+    RingFile(rings)
+    async with sidecar(engines=(parse_target("127.0.0.1:30000"),)) as client:
+        assert series(await scrape(client))["hicache_engine_up"] == 0
+
+        async def broken(seconds):
+            raise RuntimeError("broken on purpose")
+
+        client.sidecar.engines.refresh = broken
+        found = series(await scrape(client))
+    assert "hicache_engine_up" not in found
+    assert found["hicache_collector_success{collector=engine}"] == 0
+    assert found["hicache_hit_tokens_total{tier=host}"] == 0
