@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pickle
 import sys
 import threading
 
@@ -229,6 +230,13 @@ class TestAliases:
         importlib.import_module(SCHEDULER)
         session = plugin.start(settings)
         assert next(seam for seam in session.seams if seam.name == "release_kv_cache").state is SeamState.ATTACHED
+
+
+def test_patched_functions_can_still_be_pickled_by_name(engine):
+    """Spawned ranks get their target function by its name."""
+    scheduler, common = type(engine.scheduler), engine.module("mem_cache.common")
+    for function in (common.release_kv_cache, scheduler.process_batch_result, scheduler.__init__):
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 class TestHalfFailing:

@@ -95,6 +95,15 @@ class TestRoom:
             Recorder(str(tmp_path), SLOTS)
         assert not rings(tmp_path)
 
+    def test_that_cannot_be_mapped_leaves_no_file_behind(self, tmp_path, monkeypatch):
+        def refused(*_args, **_kwargs):
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+        monkeypatch.setattr(recorder_module.mmap, "mmap", refused)
+        with pytest.raises(RecorderError, match="Cannot allocate memory"):
+            Recorder(str(tmp_path), SLOTS)
+        assert not rings(tmp_path)
+
     def test_beyond_the_limit_on_file_sizes_is_refused_by_the_kernel(self, tmp_path):
         done = python(
             f"""

@@ -23,6 +23,10 @@ logger = logging.getLogger("hicache_witness")
 
 Write = Callable[..., None]
 
+MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses their length
+MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
+MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine hides their end
+
 
 def _nowhere(*_: object, **__: object) -> None:
     """The recorder's ``write`` while there is no recorder."""
@@ -71,6 +75,7 @@ class Session:
         self.witness: ContentWitness | None = None
         self.host_slots_readable = True
         self._keys: dict[Any, bytes] = {}
+        self._kept = 0  # characters in them
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -146,9 +151,12 @@ class Session:
         if key is None:
             if self.recorder is None:
                 return b""
-            if len(self._keys) >= 4096:
+            text = str(rid)
+            self._kept += len(text)
+            if self._kept > MAX_RIDS:
                 self._keys.clear()
-            key = self._keys[rid] = self.recorder.key(str(rid))
+                self._kept = len(text)
+            key = self._keys[rid] = self.recorder.key(text)
         return key
 
     # -- transfers -------------------------------------------------------------------------------------------
@@ -156,6 +164,8 @@ class Session:
     def queued(self, transfers: Transfers, node_id: int, tokens: int) -> int:
         """A new operation id for an operation that the engine has just queued."""
         transfers.operations += 1
+        if len(transfers.queued) >= MAX_QUEUED:
+            transfers.queued.clear()
         transfers.queued.append((node_id, transfers.operations, tokens))
         return transfers.operations
 
@@ -178,6 +188,8 @@ class Session:
             producer,
             extra=b"".join(PAIR.pack(node, operation) for node, operation, _ in operations[:1000]),
         )
+        if len(transfers.open) >= MAX_OPEN:
+            transfers.open.clear()
         transfers.open.append((self.transfer_id, ack, tokens, size))
         return self.transfer_id
 
@@ -186,22 +198,18 @@ class Session:
         if not transfers.open:
             return
         waiting = {id(ack) for ack in queue}
-        still = []
-        for entry in transfers.open:
-            if id(entry[1]) in waiting:
-                still.append(entry)
-            else:
-                self._done(transfers.direction, entry, finished=1)
-        transfers.open = still
+        done = [entry for entry in transfers.open if id(entry[1]) not in waiting]
+        transfers.open = [entry for entry in transfers.open if id(entry[1]) in waiting]
+        for entry in done:
+            self._done(transfers.direction, entry, finished=1)
 
     def dropped(self) -> tuple[int, int]:
         """A reset clears the engine's queues without waiting: what is open now will never be acknowledged."""
         counts = len(self.loads.open), len(self.backups.open)
         for transfers in (self.loads, self.backups):
-            for entry in transfers.open:
+            dropped, transfers.open, transfers.queued = transfers.open, [], []
+            for entry in dropped:
                 self._done(transfers.direction, entry, finished=0)
-            transfers.open = []
-            transfers.queued = []
         return counts
 
     def _done(self, direction: Direction, entry: tuple[int, Any, int, int], *, finished: int) -> None:

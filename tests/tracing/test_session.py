@@ -1,0 +1,101 @@
+"""What a scheduler process remembers: little, bounded, and each transfer's end told once, whatever goes wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from hicache_tracing.config import Settings
+from hicache_tracing.records import ABSENT, Kind
+from hicache_tracing.session import MAX_RIDS, Session
+
+from .engines import engine as running
+from .ring import read
+
+PROMPT = list(range(300))
+
+
+@pytest.fixture
+def session(tmp_path) -> Session:
+    session = Session(Settings(folder=str(tmp_path), capacity=4096))
+    session.open()
+    return session
+
+
+class TestMemory:
+    def test_of_request_ids_is_bounded_by_their_length_too(self, session):
+        """A client chooses its id, of a megabyte if it likes; the engine forgets it with the request, and so do we."""
+        for i in range(50):
+            session.key(f"{i}" * 100_000)
+        assert sum(map(len, session._keys)) <= MAX_RIDS + 200_000
+        for i in range(100_000):
+            session.key(f"request-{i:030}")
+        assert sum(map(len, session._keys)) <= MAX_RIDS
+
+    @pytest.mark.parametrize("rid", [7, None, ("a", 1)], ids=str)
+    def test_of_an_id_that_is_no_text_is_its_text(self, session, rid):
+        assert session.key(rid) == session.key(rid) == str(rid).encode()
+
+    @pytest.mark.parametrize("release", ["v0523", "v059"])
+    def test_of_operations_is_bounded_where_the_engine_hides_their_transfer(self, monkeypatch, release, tmp_path):
+        """A seam may be unknown, off, or have switched itself off; the ones beside it go on."""
+        monkeypatch.setattr("hicache_tracing.session.MAX_QUEUED", 20)
+        off = {"HiCacheController.start_writing", "HiCacheController.start_loading"}
+        with running(release, tmp_path, {"seams_off": frozenset(off)}) as engine:
+            for i in range(100):
+                engine.serve(f"request {i}", [i, i])
+            assert 0 < len(engine.session.backups.queued) <= 20
+
+    @pytest.mark.parametrize("release", ["v0523", "v059"])
+    def test_of_open_transfers_is_bounded_where_the_engine_hides_their_end(self, monkeypatch, release, tmp_path):
+        monkeypatch.setattr("hicache_tracing.session.MAX_OPEN", 20)
+        tree = {"v0523": "UnifiedRadixCache", "v059": "HiRadixCache"}[release]
+        with running(release, tmp_path, {"seams_off": frozenset({f"{tree}.writing_check"})}) as engine:
+            for i in range(100):
+                engine.serve(f"request {i}", [i, i])
+            assert 0 < len(engine.session.backups.open) <= 20
+            engine.tree.reset()
+            assert engine.session.backups.open == []
+
+
+class TestTheEndOfATransfer:
+    class Ack:
+        num_bytes = 512
+        timing_enabled = True
+        finish_event = None
+
+        def __init__(self, *, broken: bool = False) -> None:
+            self.start_event = self
+            self.broken = broken
+
+        def elapsed_time(self, _other):
+            if self.broken:
+                raise RuntimeError("this event was never recorded")
+            return 2.0
+
+    def test_is_told_once_even_if_anothers_time_cannot_be_read(self, session):
+        acks = [self.Ack(), self.Ack(broken=True), self.Ack()]
+        for ack in acks:
+            session.queued(session.loads, 1, 100)
+            session.submitted(session.loads, ack, 0)
+        with pytest.raises(RuntimeError, match="never recorded"):
+            session.drained(session.loads, [])
+        session.drained(session.loads, [])
+        done = [facts["transfer_id"] for facts in read(session.recorder.path).facts(Kind.TRANSFER_DONE)]
+        assert sorted(done) == sorted(set(done))
+        assert session.loads.open == []
+
+    def test_of_one_that_a_reset_dropped_has_no_time(self, session):
+        session.queued(session.backups, 1, 100)
+        session.submitted(session.backups, self.Ack(broken=True), 0)
+        assert session.dropped() == (0, 1)
+        [facts] = read(session.recorder.path).facts(Kind.TRANSFER_DONE)
+        assert (facts["finished"], facts["device_ns"]) == (0, ABSENT)
+
+
+def test_more_operations_than_a_record_lists_are_counted_all(session):
+    for i in range(1500):
+        session.queued(session.backups, i, 1)
+    session.submitted(session.backups, TestTheEndOfATransfer.Ack(), 0)
+    [transfer] = read(session.recorder.path).of(Kind.TRANSFER)
+    assert transfer.named()["operations"] == transfer.named()["tokens"] == 1500
+    assert len(transfer.extra) == 1000 * 16
