@@ -62,6 +62,10 @@ class FaultyEngine:
         await asyncio.sleep(30)
         return await self._good(request)
 
+    async def _late(self, request):
+        await asyncio.sleep(0.8)
+        return await self._good(request)
+
     async def _stalls(self, request):
         """Headers at once, then a part of the body, then silence."""
         answer = web.StreamResponse()

@@ -122,6 +122,8 @@ async def test_a_stalled_engine_delays_one_scrape_and_not_all_that_follow(world)
     stalled.mode = "good"
     await asyncio.sleep(1.0)  # its read of the second scrape has its own end
     assert [r.reading.reason for r in await engines.refresh(1.5)] == [None, None]
+    stalled.mode = "late"  # but in time, and it has its full time again
+    assert [r.reading.reason for r in await engines.refresh(1.5)] == [None, None]
 
 
 async def test_a_dead_engine_is_not_asked_for_more_and_not_spoken_of_again_and_again(world, caplog):
