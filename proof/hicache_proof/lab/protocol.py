@@ -16,7 +16,6 @@ from hicache_proof.lab.sidecar import NoProof, SidecarClient
 IDLE_SECONDS = 5.0
 BACKUP_SECONDS = 15.0
 FLUSH_SECONDS = 30.0
-PROOF_SECONDS = 10.0
 PROBE_TOKENS = 32
 
 
@@ -61,7 +60,7 @@ class Experiment:
         sized = self._preflight(prompts, salt)
         control_plan = self._control_plan(sized)
         script = series.draw(sized, prompts, max(sized.fillers, control_plan.fillers if control_plan else 0))
-        asker = Asker(self._engine, sized, f"lab-{salt}", lambda rid: self._sidecar.proof(rid, PROOF_SECONDS))
+        asker = Asker(self._engine, sized, f"lab-{salt}", self._sidecar.proof)
         before = self._engine.read()
         asked = self._series(asker, script, sized, progress)
         after = self._engine.read()
@@ -188,5 +187,5 @@ def _control_series(asker: Asker, script: Script, progress: Progress) -> tuple[A
     return tuple(asked)
 
 
-def _nobody(request_id: str) -> NoProof:
+def _nobody(request_id: str, *, patient: bool) -> NoProof:
     return NoProof(why="nobody watches the control engine")

@@ -7,7 +7,7 @@ fresh prefix of the same shape shows what C would have cost without a read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from hicache_proof.lab.client import EngineClient
@@ -25,6 +25,10 @@ SETTLE_SECONDS = 10.0
 class Progress(Protocol):
     def stage(self, name: str, steps: int) -> None: ...
     def step(self) -> None: ...
+
+
+class Witness(Protocol):
+    def __call__(self, request_id: str, *, patient: bool) -> Proof | NoProof: ...
 
 
 class Asked(NamedTuple):
@@ -82,7 +86,7 @@ def draw(plan: Plan, prompts: Prompts, fillers: int) -> Script:
 class Asker:
     """Asks one prompt at a time, each in a window of its own on the engine's counters."""
 
-    def __init__(self, engine: EngineClient, plan: Plan, name: str, witness: Callable[[str], Proof | NoProof]) -> None:
+    def __init__(self, engine: EngineClient, plan: Plan, name: str, witness: Witness) -> None:
         self._engine = engine
         self.plan = plan
         self._name = name
@@ -94,7 +98,7 @@ class Asker:
         before = self._engine.read()
         reply = self._send(prompt, self.plan.output_tokens, series)
         deltas = window(before, self._settled(before, reply))
-        proof = self._witness(reply.request_id)
+        proof = self._witness(reply.request_id, patient=series == "C")
         return Asked(series, repetition, turn, reply, deltas, _alone(deltas, reply), proof)
 
     def fill(self, prompt: tuple[int, ...]) -> None:

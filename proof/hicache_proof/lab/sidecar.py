@@ -10,6 +10,10 @@ import msgspec
 from hicache_proof.evidence import Evidence
 from hicache_proof.verdict import Judgement
 
+LONG_WAIT = 10.0
+"""Seconds; the sidecar gives a final verdict after so long at the latest."""
+SHORT_WAIT = 1.0
+
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     at: str | None = None
@@ -21,6 +25,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     judgement: Judgement
     events: tuple[dict[str, Any], ...] = ()
     summary: Summary = Summary()
+    final: bool = True
+    """False: more may be told of the request, or the records that would tell it are lost."""
 
 
 class NoProof(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +42,17 @@ class SidecarClient:
         self.url = url.rstrip("/")
         self._http = http
         self.unreachable = self._why_unreachable()
+        self._disappointed = False
 
-    def proof(self, request_id: str, wait_seconds: float) -> Proof | NoProof:
+    def proof(self, request_id: str, *, patient: bool) -> Proof | NoProof:
+        """``patient``: wait long for a final proof even if the sidecar has had none so far."""
         if self.unreachable:
             return NoProof(why=self.unreachable)
+        found = self._ask(request_id, LONG_WAIT if patient or not self._disappointed else SHORT_WAIT)
+        self._disappointed = isinstance(found, NoProof) or not found.final
+        return found
+
+    def _ask(self, request_id: str, wait_seconds: float) -> Proof | NoProof:
         try:
             answer = self._http.get(
                 f"{self.url}/proofs/{request_id}", params={"wait": wait_seconds}, timeout=wait_seconds + 10
@@ -52,7 +65,7 @@ class SidecarClient:
             return NoProof(why=f"the sidecar answers {answer.status_code}")
         try:
             return msgspec.json.decode(answer.content, type=Proof)
-        except msgspec.ValidationError as error:
+        except msgspec.DecodeError as error:
             return NoProof(why=f"the sidecar's answer is of another version: {error}")
 
     def metrics(self) -> bytes | None:

@@ -1,0 +1,81 @@
+"""Asking the sidecar: what it knows, what it does not, and how long it is waited for."""
+
+from __future__ import annotations
+
+import httpx
+import msgspec
+import pytest
+
+from hicache_proof.evidence import Evidence, Recorder
+from hicache_proof.lab.sidecar import NoProof, SidecarClient
+from hicache_proof.verdict import judge
+
+EVIDENCE = Evidence(request_id="r", engine="a:1", rank="tp0", recorder=Recorder(watching=True, lost_records=0))
+
+
+def proof(**changes):
+    document = {
+        "evidence": EVIDENCE,
+        "judgement": judge(EVIDENCE),
+        "events": [],
+        "final": True,
+        "summary": {"at": "now"},
+    }
+    return msgspec.json.encode(document | changes)
+
+
+@pytest.fixture
+def client():
+    """A client whose sidecar answers /proofs with the given replies in turn; it keeps the waits that were asked for."""
+
+    def make(*replies, healthy=200):
+        left = list(replies)
+
+        def answer(request):
+            if request.url.path == "/-/healthy":
+                return httpx.Response(healthy)
+            made.waits.append(float(request.url.params["wait"]))
+            status, body = left.pop(0)
+            return httpx.Response(status, content=body)
+
+        made = SidecarClient("http://sidecar", httpx.Client(transport=httpx.MockTransport(answer)))
+        made.waits = []
+        return made
+
+    return make
+
+
+UNKNOWN = (404, b'{"error": "request r is not known"}')
+
+
+def test_a_proof_is_read_whole(client):
+    found = client((200, proof())).proof("r", patient=False)
+    assert (found.evidence, found.summary.at, found.final) == (EVIDENCE, "now", True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (UNKNOWN, "does not know the request: request r is not known"),
+        ((500, b""), "answers 500"),
+        ((200, proof(evidence={"request_id": "r"})), "of another version"),
+        ((200, b"{"), "of another version"),
+    ],
+)
+def test_nothing_known_comes_with_the_reason(client, reply, why):
+    found = client(reply).proof("r", patient=False)
+    assert isinstance(found, NoProof)
+    assert why in found.why
+
+
+def test_a_sidecar_that_is_not_well_is_not_asked(client):
+    sidecar = client(healthy=500)
+    assert "answers 500" in sidecar.proof("r", patient=True).why
+    assert sidecar.waits == []
+
+
+def test_after_a_disappointment_only_the_deciding_request_is_waited_for_long(client):
+    sidecar = client(UNKNOWN, (200, proof(final=False)), UNKNOWN, (200, proof()), (200, proof()))
+    for patient in (False, False, True, False, False):
+        sidecar.proof("r", patient=patient)
+    assert sidecar.waits == [10, 1, 10, 1, 10]
