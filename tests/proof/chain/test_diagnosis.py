@@ -72,6 +72,24 @@ def test_without_a_recorder_the_engine_counters_still_speak() -> None:
     assert states["benefit"] == "unknown"
 
 
+def test_without_numbers_a_stage_is_unknown_and_not_idle() -> None:
+    tiers = ("backup_tokens", "evicted_tokens", "load_back_tokens", "host_used", "host_capacity")
+    blank = dict.fromkeys((*tiers, "cached_host", "cached_unattributed"))
+    for counted in (None, engine(counted=blank).counted):
+        stages = diagnose(ChainInput(configuration=HEALTHY.configuration, counted=counted)).stages
+        assert {stage.state for stage in stages[3:]} == {"unknown"}
+        assert [finding.id for stage in stages[3:] for finding in stage.findings] == []
+
+
+def test_evictions_are_told_by_the_recorder_where_the_engine_counts_none() -> None:
+    stages = diagnose(engine(counted={"evicted_tokens": None})).stages
+    assert (stages[4].name, stages[4].state, stages[4].says) == ("eviction", "ok", "120,000 tokens left L1")
+
+
+def test_tiers_of_equal_size_are_no_finding() -> None:
+    assert diagnose(engine(counted={"host_capacity": 65_536, "device_capacity": 65_536, "host_used": 1})).findings == ()
+
+
 def test_write_back_waits_for_an_eviction() -> None:
     nothing = {"backup_tokens": 0, "host_used": 0, "evicted_tokens": 0, **UNREAD}
     waiting = engine({"write_policy": "write_back"}, nothing, UNMATCHED)
@@ -148,7 +166,9 @@ def test_a_diagnosis_can_always_be_made(data: st.DataObject) -> None:
                 "backups_refused", "demoted_tokens", "dropped_tokens", "host_evicted_tokens")}  # fmt: skip
     policy = data.draw(st.sampled_from([None, "write_back", "write_through", "write_through_selective"]))
     hicache = data.draw(st.sampled_from([None, True, False]))
-    facts = engine({"write_policy": policy, "hicache": hicache}, counted, recorded)
+    chunk = data.draw(st.sampled_from([None, 64, 8192]))
+    configured = {"write_policy": policy, "hicache": hicache, "chunked_prefill_tokens": chunk}
+    facts = engine(configured, counted, recorded)
     missing = data.draw(st.sets(st.sampled_from(["configuration", "counted", "recorded"])))
     diagnosis = diagnose(
         ChainInput(**{n: getattr(facts, n) for n in ("configuration", "counted", "recorded") if n not in missing})
