@@ -2,13 +2,13 @@
 
 The best verdict that is left when a witness is missing (a seam that this engine lacks, a tool not used):
 
-===================================  ==========================================================
+===================================  ===============================================================
 missing                              best verdict
-===================================  ==========================================================
+===================================  ===============================================================
 nothing                              corroborated
 content and physical                 proven
 one of content, physical             corroborated
-load_back, counters, ranks           corroborated (they can only contradict)
+load_back, counters, ranks           corroborated (no pillar: they tell of a read or contradict)
 answer, control                      corroborated (lab only)
 attribution or reply, not both       corroborated
 attribution and reply                consistent
@@ -16,7 +16,7 @@ lookup, residency or provenance      consistent
 transfer                             consistent; never no_read
 the whole recorder                   consistent, if the reply or the counters tell of a read
 records (lost), engine restarted     not_observed
-===================================  ==========================================================
+===================================  ===============================================================
 """
 
 from __future__ import annotations

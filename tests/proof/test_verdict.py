@@ -330,6 +330,28 @@ def test_verdict(verdict: str, case: Case) -> None:
     assert judged.reasons[0] == RULES[case.rule]
 
 
+BEST = [
+    ((), "corroborated"),
+    (("content", "physical"), "proven"),
+    (("content",), "corroborated"),
+    (("physical",), "corroborated"),
+    (("load_back", "counters", "ranks", "answer", "control"), "corroborated"),
+    (("attribution",), "corroborated"),
+    (("reply",), "corroborated"),
+    (("attribution", "reply"), "consistent"),
+    (("lookup",), "consistent"),
+    (("residency",), "consistent"),
+    (("provenance",), "consistent"),
+    (("transfers",), "consistent"),
+]
+
+
+@pytest.mark.parametrize(("missing", "best"), BEST)
+def test_the_best_verdict_without_some_witnesses(missing: tuple[str, ...], best: str) -> None:
+    nothing = {name: () if name == "ranks" else None for name in missing}
+    assert judge(but(EVERYTHING, **nothing)).verdict == best
+
+
 def test_every_rule_has_a_case() -> None:
     assert {case.rule for cases in ALL.values() for case in cases} == set(RULES)
 
