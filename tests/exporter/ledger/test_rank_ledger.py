@@ -133,6 +133,41 @@ def test_a_transfer_that_a_reset_dropped_is_told_apart(ledger, scribe):
     assert ledger.find("c").loads[0].move.finished is False
 
 
+def test_after_a_reset_no_slot_is_known(ledger, scribe):
+    scribe.cold_request("a")
+    scribe.write(Kind.RESET)
+    scribe.host_request("c")
+    tell(ledger, scribe)
+    assert ledger.find("c").loads[0].read.known == 0
+
+
+def test_a_backup_whose_slots_are_not_all_told_makes_all_unknown(ledger, scribe):
+    """Some slots have new content now, and nobody knows which."""
+    scribe.cold_request("a")
+    scribe.backup("b", 2, [(1000, 10)], complete=0)
+    scribe.host_request("c")
+    tell(ledger, scribe)
+    assert ledger.find("c").loads[0].read.known == 0
+    assert ledger.totals.forgotten["slots"] == 300
+
+
+def test_pages_that_storage_delivered_are_no_backups(ledger, scribe):
+    from hicache_tracing.records import PrefetchOutcome, pack_runs
+
+    scribe.cold_request("a")
+    scribe.write(
+        Kind.STORAGE_PREFETCH,
+        "c",
+        pack_runs([(0, 100)]),
+        outcome=PrefetchOutcome.TRANSFERRED,
+        runs=1,
+        runs_complete=1,
+    )
+    scribe.host_request("c")
+    tell(ledger, scribe)
+    assert ledger.find("c").loads[0].read.known == 199
+
+
 def test_evictions_are_counted_by_cause(ledger, scribe):
     scribe.demote(1, 100)
     scribe.write(Kind.EVICT, tier=Tier.DEVICE, cause=EvictCause.DROPPED, node_id=2, tokens=30)
