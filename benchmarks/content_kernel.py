@@ -60,8 +60,8 @@ def cost(mode: ContentMode, buffers: list[torch.Tensor]) -> dict[str, float]:
     host = torch.arange(1000, 1000 + TOKENS)
     scattered = torch.randperm(HOST)[:TOKENS]
     slots = scattered.pin_memory()
-    sign = gpu_ms(lambda: witness.kernels.sign(rows, slots, -1))
-    compare = gpu_ms(lambda: witness.kernels.compare(rows, slots, -1))
+    sign = gpu_ms(lambda: witness.kernels.sign(rows, slots))
+    compare = gpu_ms(lambda: witness.kernels.compare(rows, slots))
     torch.cuda.synchronize()
     calls: dict[str, list[float]] = {"backed_up": [], "loaded": [], "loaded_scattered": [], "report": []}
     for transfer in range(60):
@@ -153,7 +153,7 @@ def agrees_with_cpu() -> bool:
     width = cpu._keys[0].numel()
     cpu._keys = [cuda.keys[i * width : (i + 1) * width].cpu() for i in range(len(device))]
     rows = torch.randperm(512)[:301]
-    cuda.kernels.sign(rows.cuda(), torch.arange(301, device="cuda"), -1)
+    cuda.kernels.sign(rows.cuda(), torch.arange(301, device="cuda"))
     torch.cuda.synchronize()
     return bool(torch.equal(cuda.signatures[:301].cpu(), cpu.sign(rows)))
 

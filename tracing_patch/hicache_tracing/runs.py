@@ -11,26 +11,27 @@ def host_runs(indices: Any) -> tuple[int, int, bytes]:
     """(number of runs, 1 if they are complete, packed runs) of a host index tensor (int64, on the CPU).
 
     At most MAX_RUNS runs are packed; beyond that, and for indices that live on a device (reading them would wait for
-    it), the runs are incomplete and the ledger must not conclude anything from them. O(slots), vectorised.
+    it), the runs are incomplete and the ledger must not conclude anything from them. O(slots), vectorised: through
+    the tensor's array view, whose arithmetic costs a quarter of the tensor's own here.
     """
-    if indices is None or getattr(indices, "is_cuda", False) or indices.device.type != "cpu":
+    if indices is None or indices.device.type != "cpu":
         return 0, 0, b""
-    count = indices.numel()
+    slots = indices.detach().numpy()
+    count = len(slots)
     if count == 0:
         return 0, 1, b""
-    slots = indices.detach()
-    breaks = ((slots[1:] - slots[:-1]) != 1).nonzero().flatten()
-    runs = breaks.numel() + 1
-    if runs == 1:
+    breaks = ((slots[1:] - slots[:-1]) != 1).nonzero()[0] + 1  # where each run but the first begins
+    if len(breaks) == 0:
         return 1, 1, RUN.pack(int(slots[0]), count)
-    kept = min(runs, MAX_RUNS)
-    table = slots.new_empty((kept, 2))
-    starts = breaks[: kept - 1] + 1
-    table[0, 0] = slots[0]
-    table[1:, 0] = slots[starts]
-    ends = slots.new_empty(kept)
-    ends[: kept - 1] = starts
-    ends[kept - 1] = count if kept == runs else int(breaks[kept - 1]) + 1
-    table[0, 1] = ends[0]
-    table[1:, 1] = ends[1:] - ends[:-1]
-    return kept, int(kept == runs), table.int().numpy().tobytes()
+    complete = len(breaks) < MAX_RUNS
+    runs = len(breaks) + 1 if complete else MAX_RUNS
+    starts = breaks.copy()
+    starts.resize(runs, refcheck=False)
+    starts[1:] = breaks[: runs - 1]
+    starts[0] = 0
+    stops = starts.copy()
+    stops[:-1] = starts[1:]
+    stops[-1] = count if complete else breaks[runs - 1]
+    table = slots[starts].repeat(2)
+    table[1::2] = stops - starts
+    return runs, int(complete), table.astype("<u4").tobytes()

@@ -222,18 +222,16 @@ class TestUnseen:
 
 
 class TestModes:
-    def test_sampled_looks_at_a_few_layers_spread_evenly_and_at_nothing_else(self):
+    def test_sampled_looks_at_the_keys_of_one_layer_and_the_values_of_another_and_at_nothing_else(self):
         layers = 12
         seen = [
             after(lambda m, layer=layer: m.rows[layer].index_fill_(0, BACK, 0), mode="sampled", layers=layers)[1] == 20
             for layer in range(2 * layers)
         ]
-        watched = [layer for layer in range(layers) if seen[layer]]
-        assert seen[:layers] == seen[layers:], "keys and values of the same layers"
-        assert 1 <= len(watched) <= 2
-        assert watched[0] == 0
+        assert [layer for layer in range(layers) if seen[layer]] == [4]
+        assert [layer for layer in range(layers) if seen[layers + layer]] == [7]
 
-    @pytest.mark.parametrize(("mode", "buffers"), [("full", 2 * LAYERS), ("sampled", 4)])
+    @pytest.mark.parametrize(("mode", "buffers"), [("full", 2 * LAYERS), ("sampled", 2)])
     def test_what_was_looked_at_is_in_the_record(self, mode, buffers):
         machine = Machine(mode=mode)
         machine.backup(DEVICE, HOST)

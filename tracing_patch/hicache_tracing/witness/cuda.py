@@ -74,7 +74,7 @@ class CudaWitness:
         self._last = (0, 0)
         self._copy = 0
         self._staged = 0
-        self._signing: dict[int, tuple[Any, Any, int, int]] = {}  # transfer -> event, slots, first, count
+        self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> event, host slots
         self._pending: deque[_Comparison] = deque()
         self._void: list[tuple[int, ...]] = []
         self._stream = torch.cuda.Stream(device)
@@ -86,8 +86,8 @@ class CudaWitness:
         index = torch.zeros(1, dtype=torch.int64, device=self._device)
         with torch.cuda.stream(self._stream):
             for slots in (index, self._staging[:1]):
-                self.kernels.sign(index, slots, -1)
-                self.kernels.compare(index, slots, 0)
+                self.kernels.sign(index, slots)
+                self.kernels.compare(index, slots)
         self._stream.synchronize()
         self._counts.zero_()
         self._seen.zero_()
@@ -98,34 +98,28 @@ class CudaWitness:
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         torch = self._torch
         host, device = joined(operations, torch)
-        slots, first = self._host(host)
+        slots = self._host(host)
         stream = self._stream
         with torch.cuda.stream(stream):
             stream.wait_event(ack.start_event)
-            self.kernels.sign(self._rows(device), slots, first)
+            self.kernels.sign(self._rows(device), slots)
             done = stream.record_event()
         if len(self._signing) >= PENDING:
             self._signing.clear()
-        self._signing[transfer] = (done, slots, first, host.numel())
+        self._signing[transfer] = (done, slots)
 
     def backup_finished(self, transfer: int) -> None:
         entry = self._signing.pop(transfer, None)
         if entry is None or entry[0].query():
             return
-        _, slots, first, count = entry
-        with self._torch.cuda.stream(self._stream):
-            if first < 0:
-                self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
-            else:
-                self._seen[first : first + count].zero_()
+        self._unsee(entry[1])
 
     def overwritten(self, host_indices: Any) -> None:
-        slots, first = self._host(host_indices)
+        self._unsee(self._host(host_indices))
+
+    def _unsee(self, slots: Any) -> None:
         with self._torch.cuda.stream(self._stream):
-            if first < 0:
-                self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
-            else:
-                self._seen[first : first + host_indices.numel()].zero_()
+            self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
 
     def forget(self) -> None:
         with self._torch.cuda.stream(self._stream):
@@ -143,13 +137,13 @@ class CudaWitness:
         if len(self._pending) >= PENDING:
             self._void.append((transfer, tokens, 0, tokens, self._mode, self._layers, 0))
             return
-        slots, first = self._host(host)
+        slots = self._host(host)
         copy = self._copy
         self._copy = (copy + 1) % (PENDING + 1)
         stream = self._stream
         with torch.cuda.stream(stream):
             stream.wait_event(ack.finish_event)
-            self.kernels.compare(self._rows(device), slots, first)
+            self.kernels.compare(self._rows(device), slots)
             self._copies[copy].copy_(self._counts, non_blocking=True)
             done = stream.record_event()
         cost = perf_counter_ns() - started
@@ -184,17 +178,11 @@ class CudaWitness:
 
     # -- indices ---------------------------------------------------------------------------------------------
 
-    def _host(self, host: Any) -> tuple[Any, int]:
-        """(host slots that the kernel can read, -1), or (anything, first slot) where they are one run.
-
-        The kernel reads them from pinned memory: a copy from pageable memory would wait for the stream.
-        """
+    def _host(self, host: Any) -> Any:
+        """Host slots where the kernel can read them: pinned. A copy from pageable memory would wait for the stream."""
         if host.is_cuda:
-            return host, -1
+            return host
         count = host.numel()
-        first, last = int(host[0]), int(host[-1])
-        if last - first == count - 1 and bool((host[1:] > host[:-1]).all()):
-            return self._staging, first
         if self._staged + count > STAGED and self._idle():
             self._staged = 0
         if self._staged + count <= STAGED:
@@ -202,8 +190,8 @@ class CudaWitness:
             self._staged += count
         else:
             staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)
-        staged.copy_(host)
-        return staged, -1
+        staged.numpy()[:] = host.numpy()  # a plain copy: the tensor's own starts threads
+        return staged
 
     def _idle(self) -> bool:
         """Whether every kernel that read the staging ring has run."""

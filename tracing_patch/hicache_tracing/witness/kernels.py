@@ -11,9 +11,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-SLOTS = 8  # slots a program: they share the loaded keys
+SLOTS = 4  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
-WARPS = 4
+WARPS = 2
 
 _pointers = ["pointers", "keys", "rows", "slots", "signatures", "seen"]
 
@@ -43,31 +43,24 @@ def _signatures(
     return total, offset, live
 
 
-@triton.jit
-def _host_slots(slots, first, offset, live):
-    """Host slots of an operation: one run from ``first`` on, or, with first < 0, a list."""
-    listed = tl.load(slots + offset, mask=live & (first < 0), other=0)
-    return tl.where(first < 0, listed, first + offset)
-
-
-@triton.jit(do_not_specialize=["count", "first"], do_not_specialize_on_alignment=_pointers)
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=_pointers)
 def _sign(
-    pointers, keys, rows, slots, signatures, seen, count, first,
+    pointers, keys, rows, slots, signatures, seen, count,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
-    slot = _host_slots(slots, first, offset, live)
+    slot = tl.load(slots + offset, mask=live, other=0)
     tl.store(signatures + slot, total, mask=live)
     tl.store(seen + slot, tl.full((SLOTS,), 1, dtype=tl.int8), mask=live)
 
 
-@triton.jit(do_not_specialize=["count", "first"], do_not_specialize_on_alignment=[*_pointers, "counts"])
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=[*_pointers, "counts"])
 def _compare(
-    pointers, keys, rows, slots, signatures, seen, count, first, counts,
+    pointers, keys, rows, slots, signatures, seen, count, counts,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
-    slot = _host_slots(slots, first, offset, live)
+    slot = tl.load(slots + offset, mask=live, other=0)
     known = tl.load(seen + slot, mask=live, other=1) != 0
     wrong = live & known & (tl.load(signatures + slot, mask=live, other=0) != total)
     unseen = live & (known == 0)
@@ -78,10 +71,10 @@ def _compare(
 
 
 class Kernels:
-    """Both kernels bound to the tables of one pool: ``sign(rows, slots, first)``, ``compare(...)``.
+    """Both kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots)``.
 
-    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or pinned), used where
-    ``first`` < 0; otherwise the host slots are first, first + 1, ... Launches on the current stream, never waits.
+    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory). Launches
+    on the current stream, never waits.
     """
 
     def __init__(
@@ -101,14 +94,12 @@ class Kernels:
         self._counts = counts
         self._shape = {"BUFFERS": buffers, "WIDTH": width, "STRIDE": stride, "SLOTS": SLOTS, "WORDS": WORDS}
 
-    def sign(self, rows: Any, slots: Any, first: int) -> None:
+    def sign(self, rows: Any, slots: Any) -> None:
         count = rows.numel()
         grid = (-(-count // SLOTS),)
-        _sign[grid](*self._sources, rows, slots, *self._tables, count, first, num_warps=WARPS, **self._shape)
+        _sign[grid](*self._sources, rows, slots, *self._tables, count, num_warps=WARPS, **self._shape)
 
-    def compare(self, rows: Any, slots: Any, first: int) -> None:
+    def compare(self, rows: Any, slots: Any) -> None:
         count = rows.numel()
         grid = (-(-count // SLOTS),)
-        _compare[grid](
-            *self._sources, rows, slots, *self._tables, count, first, self._counts, num_warps=WARPS, **self._shape
-        )
+        _compare[grid](*self._sources, rows, slots, *self._tables, count, self._counts, num_warps=WARPS, **self._shape)

@@ -7,7 +7,6 @@ from typing import Any
 
 from hicache_tracing.records import ContentMode
 
-SAMPLED_BUFFERS = 4
 WORD = 8  # bytes
 
 
@@ -18,8 +17,8 @@ class UnwitnessableError(Exception):
 def kv_buffers(pool: Any, mode: ContentMode) -> list[Any]:
     """The row tensors of a device pool, (slots, ...) a layer: K then V of an MHA pool, the latent of an MLA one.
 
-    Sampled mode takes a few layers, spread evenly. Raises UnwitnessableError for pools that keep rows elsewhere
-    (hybrid, translated or packed pools) or in rows that are not whole 64-bit words.
+    Sampled mode takes K of one layer and V of another (of MLA: the latents of both). Raises UnwitnessableError for
+    pools that keep rows elsewhere (hybrid, translated or packed pools) or in rows that are not whole 64-bit words.
     """
     if getattr(pool, "host_transfer_translate", None) is not None:
         raise UnwitnessableError(f"{type(pool).__name__} translates its slots")
@@ -32,8 +31,8 @@ def kv_buffers(pool: Any, mode: ContentMode) -> list[Any]:
     else:
         raise UnwitnessableError(f"unknown pool {type(pool).__name__}")
     if mode is ContentMode.SAMPLED:
-        wanted = max(1, SAMPLED_BUFFERS // len(layers[0]))
-        layers = layers[:: max(1, -(-len(layers) // wanted))]
+        third = len(layers) // 3
+        layers = [layers[third][:1], layers[-1 - third][-1:]]
     buffers = [buffer for layer in layers for buffer in layer]
     for buffer in buffers:
         if row_bytes(buffer) % WORD or not buffer[0].is_contiguous():
