@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_proof.chain.diagnosis import CHAIN, diagnose
-from hicache_proof.chain.facts import ChainInput, Mean, Seam
+from hicache_proof.chain.facts import ChainInput, Mean, Pool, Seam
 from hicache_proof.chain.findings import KINDS, StageName
 
 from .cases import CASES, Case, rank, seams
@@ -88,6 +88,16 @@ def test_evictions_are_told_by_the_recorder_where_the_engine_counts_none() -> No
 
 def test_tiers_of_equal_size_are_no_finding() -> None:
     assert diagnose(engine(counted={"host_capacity": 65_536, "device_capacity": 65_536, "host_used": 1})).findings == ()
+
+
+def test_a_state_pool_that_is_in_use_is_no_finding() -> None:
+    assert diagnose(engine(counted={"pools": (Pool(name="mamba", capacity=4096, used=900),)})).findings == ()
+
+
+def test_an_l2_that_was_read_was_not_too_small() -> None:
+    turned_over = engine(counted={"backup_tokens": 500_000}).counted
+    found = diagnose(ChainInput(configuration=HEALTHY.configuration, counted=turned_over)).findings
+    assert [finding.id for finding in found] == ["recorder-off"]
 
 
 def test_write_back_waits_for_an_eviction() -> None:
