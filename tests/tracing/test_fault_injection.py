@@ -232,7 +232,6 @@ def _hostile_to_us():
 class TestAFaultMakesNoFalseWitness:
     """What a fault costs is the fact at hand, never the truth of another."""
 
-    @pytest.mark.xfail(reason="seams/lookup.py names the request before it has read the rest of it", strict=True)
     def test_a_lookup_that_failed_leaves_no_request_in_charge(self, monkeypatch, tmp_path, release):
         with running(release, tmp_path, hicache_write_policy="write_back") as engine:
             engine.serve("first", workload.PROMPT)
@@ -244,7 +243,6 @@ class TestAFaultMakesNoFalseWitness:
             engine.scheduler.evict(300)
             assert [record.rid for record in engine.ring().of(Kind.BACKUP)] == [""]
 
-    @pytest.mark.xfail(reason="seams/load_back.py opens its scope before it has read the parameters", strict=True)
     def test_a_load_back_that_failed_does_not_go_on_for_ever(self, monkeypatch, tmp_path, release):
         with running(release, tmp_path) as engine:
             engine.serve("first", workload.PROMPT)

@@ -142,13 +142,14 @@ def test_the_module_looks_as_if_nobody_had_watched(calls, package):
 class OtherWatch(importlib.abc.MetaPathFinder):
     """Somebody else's import hook for the same module: it asks everybody else and puts its own loader around theirs."""
 
-    def __init__(self, ask):
+    def __init__(self, ask, guarded=True):
         self.ask = ask
+        self.guarded = guarded
         self.asking = False
         self.ran = 0
 
     def find_spec(self, fullname, path, target=None):
-        if fullname != "host.tree" or self.asking:
+        if fullname != "host.tree" or (self.asking and self.guarded):
             return None
         self.asking = True
         try:
@@ -194,6 +195,27 @@ def test_beside_another_hook_for_the_same_module(package, ask, first):
     assert other.ran == 1
     assert builtins.host_runs == 1
     assert ("host.tree", 1) in calls, "called back at least once; a second time must do no harm"
+
+
+def test_two_hooks_that_ask_each_other_come_to_an_end(package):
+    other, calls = OtherWatch(_by_asking_each, guarded=False), Calls()
+    sys.meta_path.insert(0, other)
+    import_hook.after_import("host.tree", calls)
+    importlib.import_module("host.tree")
+    assert ("host.tree", 1) in calls
+    assert builtins.host_runs == 1
+
+
+def test_a_finder_in_front_that_had_nothing_is_not_asked_twice(calls):
+    asked = []
+
+    class Counting(importlib.abc.MetaPathFinder):
+        def find_spec(self, fullname, path, target=None):
+            asked.append(fullname)
+
+    sys.meta_path.insert(0, Counting())
+    importlib.import_module("host.tree")
+    assert asked == ["host", "host.tree"]
 
 
 @pytest.mark.parametrize("loader", ["slots", "property"])

@@ -96,6 +96,17 @@ class TestOrder:
         assert changed(before, functions()) == set()
         assert len(served(release, session).ring().of(Kind.ADMIT)) == 1
 
+    def test_called_back_twice_for_one_module_is_once(self, release, settings):
+        """As when another import hook loads through our loader more than once."""
+        session = plugin.start(settings)
+        importlib.import_module(SCHEDULER)
+        before = functions()
+        for name, callback in plugin.import_hook._watch.waiting.items():
+            if name in sys.modules:
+                callback(sys.modules[name])
+        assert changed(before, functions()) == set()
+        assert len(served(release, session).ring().of(Kind.ADMIT)) == 1
+
     def test_and_reloaded_modules_are_attached_again(self, release, settings):
         session = plugin.start(settings)
         module = importlib.import_module("sglang.srt.managers.schedule_batch")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hicache_tracing.records import (
     ABSENT,
     Direction,
@@ -90,6 +88,13 @@ class TestBackup:
             [facts] = engine.ring().facts(Kind.EVICT)
             assert (facts["tier"], facts["cause"]) == (Tier.DEVICE, EvictCause.DEMOTED)
             assert (facts["node_id"], facts["tokens"]) == (backup.numbers[0], 300)
+
+    def test_on_eviction_is_not_of_the_request_that_was_cached_last(self, release, tmp_path):
+        with running(release, tmp_path, hicache_write_policy="write_back") as engine:
+            engine.scheduler.receive("still running", PROMPT, max_new_tokens=9)
+            engine.steps(2)
+            engine.scheduler.evict(300)
+            assert [record.rid for record in engine.ring().of(Kind.BACKUP)] == [""]
 
     def test_on_eviction_for_a_load_back_belongs_to_nobody_either(self, release, tmp_path):
         with running(release, tmp_path, hicache_write_policy="write_back", device_tokens=400) as engine:
@@ -347,7 +352,6 @@ class TestEviction:
             host = [facts for facts in engine.ring().facts(Kind.EVICT) if facts["tier"] == Tier.HOST]
             assert [(facts["cause"], facts["tokens"]) for facts in host] == [(EvictCause.HOST_EVICTED, 300)]
 
-    @pytest.mark.xfail(reason="seams/evict.py counts any component's tokens as KV tokens", strict=True)
     def test_of_sliding_window_state_is_not_counted_as_kv_tokens(self, tmp_path):
         with running("v0523", tmp_path) as engine:
             engine.serve("first", PROMPT)

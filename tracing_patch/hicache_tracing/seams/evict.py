@@ -101,10 +101,12 @@ def host_slots(session: Session) -> tuple[Before, After]:
 
 
 def host_tokens(session: Session) -> tuple[Before, After]:
-    """UnifiedRadixCache.evict_host: returns the tokens freed."""
+    """UnifiedRadixCache.evict_host: returns the tokens freed, of full attention or of another component's state."""
 
-    def after(_token: None, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if isinstance(result, int) and result > 0:
+    def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        component = argument(args, kwargs, 2, "component_type")
+        of_kv = component is None or getattr(component, "name", "") == "FULL"
+        if of_kv and isinstance(result, int) and result > 0:
             session.write(Kind.EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
 
     return nothing_before, after

@@ -13,7 +13,6 @@ from hicache_tracing.session import LoadScope, Session
 
 def load_back(session: Session) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[LoadScope, bytes, int, int, int]:
-        scope = session.load_scope = LoadScope()
         asked = argument(args, kwargs, 1, "params")
         if asked is None:
             asked = kwargs.get("last_node")
@@ -25,7 +24,9 @@ def load_back(session: Session) -> tuple[Before, After]:
             node = getattr(asked, "best_match_node", None) or getattr(asked, "last_host_node", None)
             req = getattr(asked, "req", None)
             rid, quota = (req.rid if req is not None else session.rid), asked.mem_quota
-        return scope, session.key(rid), dialects.number(promised), dialects.node_id(node), dialects.number(quota)
+        facts = session.key(rid), dialects.number(promised), dialects.node_id(node), dialects.number(quota)
+        scope = session.load_scope = LoadScope()  # last: a fault above must leave no scope open
+        return scope, *facts
 
     def after(
         token: tuple[LoadScope, bytes, int, int, int], result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]

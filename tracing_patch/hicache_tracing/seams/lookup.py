@@ -18,22 +18,22 @@ from hicache_tracing.session import Session
 def lookup(session: Session) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         req = argument(args, kwargs, 1, "req")
-        rid = session.rid = req.rid
+        rid = req.rid
         device = dialects.device_prefix(req)
         host = dialects.number(req.host_hit_length)
         promise = (rid, device, host)
-        if promise == session.last_lookup:
-            return
-        session.last_lookup = promise
-        session.write(
-            Kind.LOOKUP,
-            session.key(rid),
-            len(req.origin_input_ids),
-            device,
-            host,
-            dialects.number(getattr(req, "storage_hit_length", None)),
-            dialects.best_node(req),
-        )
+        if promise != session.last_lookup:
+            session.write(
+                Kind.LOOKUP,
+                session.key(rid),
+                len(req.origin_input_ids),
+                device,
+                host,
+                dialects.number(getattr(req, "storage_hit_length", None)),
+                dialects.best_node(req),
+            )
+            session.last_lookup = promise
+        session.rid = rid  # last: a fault above must leave no request in charge
 
     def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         session.rid = ""

@@ -7,19 +7,22 @@ from typing import Any
 from hicache_tracing import dialects
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 
 def first_token(session: Session) -> tuple[Before, After]:
-    """Scheduler.process_batch_result: an extend batch whose request now has one output token has just answered."""
+    """Scheduler.process_batch_result: requests of an extend batch that had no output token before, and have one now."""
 
-    def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         batch = argument(args, kwargs, 1, "batch")
         if not batch.forward_mode.is_extend():
-            return
-        for req in batch.reqs:
-            if len(req.output_ids) == 1:
+            return []
+        return [req for req in batch.reqs if not len(req.output_ids)]
+
+    def after(waiting: list[Any], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for req in waiting:
+            if len(req.output_ids):
                 received, started = dialects.request_times(req)
                 session.write(
                     Kind.FIRST_TOKEN,
@@ -27,10 +30,10 @@ def first_token(session: Session) -> tuple[Before, After]:
                     len(req.origin_input_ids),
                     received,
                     started,
-                    len(batch.reqs),
+                    len(argument(args, kwargs, 1, "batch").reqs),
                 )
 
-    return nothing_before, after
+    return before, after
 
 
 def finish(session: Session) -> tuple[Before, After]:
