@@ -83,7 +83,8 @@ class EngineLedger:
     def due(self, now_ns: int) -> list[Case]:
         """The requests to be judged (again) now: those with news that are ripe, and those that waited long enough."""
         ripe: dict[Story, Case] = {}
-        for ledger, story in self._news():
+        news = {story: ledger for ledger, story in self._news()}  # a story once, whoever told more about it
+        for story, ledger in news.items():
             if story.settled or self._is_told(ledger, story):
                 ripe[story] = self._case(ledger, story, final=not story.settled)
             else:

@@ -118,6 +118,7 @@ def test_only_the_leading_rank_is_judged_and_hears_its_siblings():
         scribe.host_request("c")
         tell(ledger, scribe)
     (case,) = engine.due(scribe.now_ns)
+    assert case.final
     assert case.evidence.rank == "tp0"
     assert [(v.rank, v.host_tokens, v.loaded_tokens) for v in case.evidence.ranks] == [("tp1", 299, 299)]
 

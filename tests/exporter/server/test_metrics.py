@@ -82,6 +82,7 @@ async def test_logical_tokens_come_from_the_leading_rank_and_bytes_from_all(side
     assert found["hicache_transfer_tokens_total{direction=host_to_device}"] == 299
     assert found["hicache_transfer_bytes_total{direction=host_to_device}"] == 2 * 299 * 512
     assert found["hicache_recorder_up{rank=tp1}"] == 1
+    assert sum(found[f"hicache_verdicts_total{{verdict={verdict}}}"] for verdict in names.VERDICTS) == 1
 
 
 async def test_data_parallel_groups_add_up(sidecar, rings):
