@@ -30,13 +30,25 @@ VERDICTS = {
 }
 CONTENT = {"intact": SKY, "damaged": RED, "not_checked": GREY, "matched": SKY, "mismatched": RED, "unseen": GREY}
 
+STATES = {
+    "attached": SKY,
+    "tripped": RED,
+    "unrecognised": YELLOW,
+    "missing": GREY,
+    "pending": GREY,
+    "followed": SKY,
+    "waiting": YELLOW,
+    "ended": GREY,
+    "other_engine": GREY,
+}
+
 BY_LABEL = {
     "tier": TIERS,
     "direction": DIRECTIONS,
     "cause": CAUSES,
     "verdict": VERDICTS,
     "content": CONTENT,
-    "state": CONTENT,
+    "state": CONTENT | STATES,
 }
 """Label to the colours of its values."""
 

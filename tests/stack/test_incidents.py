@@ -60,7 +60,7 @@ def test_prompts_that_stop_repeating_open_a_ticket_for_the_hit_rate_and_for_the_
 def test_slow_prefills_open_a_ticket_for_ttft(stack: Stack) -> None:
     since = len(stack.webhook.told)
     with stack.fault("slow"):
-        assert_told(stack, "HiCacheTtftRegressed", since, "ticket", "TTFT (mean)")
+        assert_told(stack, "HiCacheTtftRegressed", since, "ticket", "TTFT (")
     stack.webhook.wait("HiCacheTtftRegressed", "resolved", LONG, since)
 
 
@@ -88,6 +88,7 @@ def test_a_lab_run_pages_nobody(stack: Stack) -> None:
     since = len(stack.webhook.told)
     stack.prometheus.watch([{"targets": [stack.sidecar], "labels": {"purpose": "lab"}}])
     try:
+        wait_until(lambda: stack.prometheus.query('hicache_engine_up{purpose="lab"}'), "the target is labelled")
         with stack.fault("damage"):
             assert_told(stack, "HiCacheContentDamaged", since, "lab", "differ from what was backed up")
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from hicache_dashboards import config
 from hicache_dashboards.boards.catalogue import boards
 from hicache_dashboards.boards.model import Panel
 from hicache_dashboards.boards.variables import QUERIES
+from hicache_dashboards.pictures.answers import Prometheus, Window
+from hicache_dashboards.pictures.draw import picture
 from hicache_dashboards.queries.model import Query
 
 from .conftest import Stack
@@ -75,9 +79,9 @@ def test_what_the_plugin_promises_is_there(watched: Stack) -> None:
         "swa or mamba",
         "empty",
         "full L2",
-        "targets file",
+        "targets",
         "cgroup",
-        "limit",
+        "the right to",
     )
     lacking = {
         f"{param.values[0].title}: {param.values[1].legend} ({param.values[1].optional})"  # type: ignore[union-attr]
@@ -86,3 +90,13 @@ def test_what_the_plugin_promises_is_there(watched: Stack) -> None:
         and not any(word in param.values[1].optional for word in excused)  # type: ignore[union-attr]
     }
     assert lacking == set()
+
+
+def test_every_board_can_be_drawn(watched: Stack, tmp_path: Path) -> None:
+    """$HICACHE_PICTURES keeps the images: that is how the gallery of the README is made."""
+    out = Path(os.environ.get("HICACHE_PICTURES", tmp_path))
+    time.sleep(float(os.environ.get("HICACHE_PICTURES_AFTER", "0")))
+    window = Window(time.time() - 300, time.time(), scrape=1)
+    for board in boards(config.load()):
+        picture(board, Prometheus(watched.prometheus.url), window, out / f"{board.uid}.png")
+        assert (out / f"{board.uid}.png").read_bytes().startswith(b"\x89PNG")

@@ -13,7 +13,7 @@ TOKENS = 250
 
 
 class Traffic:
-    """``with Traffic(url):``. ``repeating`` may be changed meanwhile."""
+    """``with Traffic(url):``. ``repeating`` may be changed meanwhile; one prompt in ten is new even then."""
 
     def __init__(self, url: str, prefixes: int = 6) -> None:
         self.repeating = True
@@ -36,7 +36,8 @@ class Traffic:
         with httpx.Client(timeout=20, trust_env=False) as client:
             while not self._over.is_set():
                 turn += 1
-                prompt = self._prefixes[turn // 2 % len(self._prefixes)] if self.repeating else _prompt()
+                again = self.repeating and turn % 10
+                prompt = self._prefixes[turn // 2 % len(self._prefixes)] if again else _prompt()
                 body = {"input_ids": prompt, "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
                 try:
                     client.post(f"{self._url}/generate", json=body)

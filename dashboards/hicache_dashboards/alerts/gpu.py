@@ -6,8 +6,11 @@ from hicache_dashboards.alerts.model import Alert
 from hicache_dashboards.alerts.template import INSTANCE, value
 from hicache_dashboards.config import Settings
 from hicache_dashboards.promql import number, ratio, select
+from hicache_dashboards.rules.expressions import TARGET
 from hicache_exporter import names
 
+STUCK = {"state": "=~hung|stale|failed"}
+"""Not the states in which there is nothing to ask: no driver, no library, no GPU."""
 GPU = f"{{{{ $labels.gpu }}}} of {INSTANCE}"
 
 
@@ -31,7 +34,10 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="warning",
             board="hicache-machine",
             wait=w.brief,
-            expr=f"{select(names.GPU_REPORT_AGE)} > {number(machine.report_age_seconds)}",
+            expr=(
+                f"{select(names.GPU_REPORT_AGE)} > {number(machine.report_age_seconds)}\n"
+                f"and {TARGET} {select(names.GPU_SOURCE, STUCK)} == 1"
+            ),
             summary=f"What {INSTANCE} knows of its GPUs is {value('humanizeDuration')} old: the driver hangs.",
             action="Try nvidia-smi on the host with a timeout; engine metrics and verdicts go on without it.",
         ),

@@ -10,14 +10,14 @@ from hicache_exporter import names
 
 
 def alerts(settings: Settings) -> list[Alert]:
-    event = settings.windows.event
+    event, memory = settings.windows.event, settings.windows.trend
     return [
         Alert(
             name="HiCacheContentDamaged",
             area="proof",
             severity="critical",
             board="hicache-proof",
-            expr=occurred(names.CONTENT_TOTAL, event, matchers={"content": "damaged"}),
+            expr=occurred(names.CONTENT_TOTAL, event, memory, matchers={"content": "damaged"}),
             summary=f"{ENGINE} loaded KV pages that differ from what was backed up: {value()} requests in {event}.",
             action="Answers may be wrong. Take the engine out of rotation, then follow the runbook.",
         ),
@@ -26,7 +26,7 @@ def alerts(settings: Settings) -> list[Alert]:
             area="proof",
             severity="warning",
             board="hicache-proof",
-            expr=occurred(names.VERDICTS_TOTAL, event, matchers={"verdict": "contradicted"}),
+            expr=occurred(names.VERDICTS_TOTAL, event, memory, matchers={"verdict": "contradicted"}),
             summary=f"Two witnesses disagreed about {value()} requests of {ENGINE} in {event}.",
             action="Open one of those requests on the sidecar's page: its verdict names the two witnesses.",
         ),

@@ -18,7 +18,7 @@ def alerts(settings: Settings) -> list[Alert]:
             area="recorder",
             severity="warning",
             board="hicache-proof",
-            expr=occurred(names.RECORDS_LOST, w.event, keep=("reason",)),
+            expr=occurred(names.RECORDS_LOST, w.event, w.trend, keep=("reason",)),
             summary=(
                 f"{value()} records of {ENGINE} were lost in {w.event} ({{{{ $labels.reason }}}}):"
                 " what they told can't be proven."

@@ -49,7 +49,7 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="info",
             board="hicache-fleet",
             wait=w.brief,
-            expr=occurred(names.SPANS, w.event, keep=("outcome",), matchers={"outcome": "!=exported"}),
+            expr=occurred(names.SPANS, w.event, w.trend, keep=("outcome",), matchers={"outcome": "!=exported"}),
             summary=f"{value()} spans of {INSTANCE} never arrived in {w.event} ({{{{ $labels.outcome }}}}).",
             action="Check the OTLP endpoint; metrics and verdicts go on without it.",
         ),

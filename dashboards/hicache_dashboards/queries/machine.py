@@ -89,7 +89,7 @@ CGROUP_CURRENT = Query(
     "{{engine}} rank {{rank}}",
     optional=needs.PROCESS,
 )
-NUMA = Query(highest(names.RANK_NUMA, "rank", "node"), "rank {{rank}} on node {{node}}", optional=needs.PROCESS)
+NUMA = Query(highest(names.RANK_NUMA, "rank", "node"), "rank {{rank}} on node {{node}}", optional=needs.PAGES)
 NUMA_HIDDEN = Query(
     highest(names.RANK_NUMA_HIDDEN, "rank", "reason"),
     "rank {{rank}}: {{reason}}",

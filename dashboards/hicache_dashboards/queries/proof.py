@@ -43,7 +43,7 @@ RECORDS_LOST = Query(
 )
 RECORDER_FILL = Query(highest(names.RECORDER_LAG, "rank"), "rank {{rank}}", optional=needs.PLUGIN)
 SEAMS = Query(
-    total(names.SEAM_STATE, "seam", "state") + " > 0", "{{seam}} {{state}}", instant=True, optional=needs.PLUGIN
+    total(names.SEAM_STATE, "seam", "state") + " > 0", "{{state}} {{seam}}", instant=True, optional=needs.PLUGIN
 )
 SEAM_STATES = Query(total(names.SEAM_STATE, "state"), "{{state}}", optional=needs.PLUGIN)
 SEAMS_SILENT = Query(

@@ -12,7 +12,9 @@ STORAGE = {"tier": "storage"}
 HIT = Query(rate(names.ENGINE_STORAGE_HIT_TOKENS), "found in L3", optional=needs.L3)
 PREFETCHED = Query(rate(names.ENGINE_STORAGE_PREFETCHED_TOKENS), "moved to L2", optional=needs.L3)
 SERVED = Query(rate(names.HIT_TOKENS, matchers=STORAGE), "served to requests, recorder", optional=needs.L3)
-SERVED_ENGINE = Query(rate(names.ENGINE_CACHED_TOKENS, matchers=STORAGE), "served to requests, engine")
+SERVED_ENGINE = Query(
+    rate(names.ENGINE_CACHED_TOKENS, matchers=STORAGE), "served to requests, engine", optional=needs.L3
+)
 UNFULFILLED = Query(rate(names.ENGINE_STORAGE_UNFULFILLED_TOKENS, "reason"), "{{reason}}", optional=needs.L3)
 DEFERRED = Query(rate(names.ENGINE_STORAGE_DEFERRED_TOKENS, "reason"), "{{reason}}", optional=needs.L3)
 BACKED_UP = Query(rate(names.ENGINE_STORAGE_BACKUP_TOKENS), "written to L3", optional=needs.L3)
@@ -20,6 +22,7 @@ BACKUP_DROPPED = Query(rate(names.ENGINE_STORAGE_BACKUP_DROPPED_TOKENS), "never 
 SHARE_OF_PROMPT = Query(
     share(rate(names.ENGINE_CACHED_TOKENS, matchers=STORAGE), rate(names.ENGINE_PROMPT_TOKENS)),
     "served by storage",
+    optional=needs.L3,
 )
 PREFETCH_YIELD = Query(
     share_now(

@@ -35,12 +35,19 @@ def level(
     return _combined(how, family, keep, select(family, matchers))
 
 
-def occurred(family: Family, window: str, keep: tuple[str, ...] = (), matchers: Mapping[str, str] | None = None) -> str:
-    """At least once in the window. A counter that appears already above 0 counts: increase() can't see that step."""
+def occurred(
+    family: Family, window: str, memory: str, keep: tuple[str, ...] = (), matchers: Mapping[str, str] | None = None
+) -> str:
+    """How often in the window, if at all.
+
+    Two steps are invisible to increase(): a counter that appears already above 0, and one that comes back higher after
+    nobody could read it for longer than the window. ``memory``: how long its last value is remembered for that.
+    """
     series = select(family, matchers)
-    appeared = f"({series} > 0 unless {series} offset {window})"
+    before = f"last_over_time({series}[{memory}] offset {window})"
     grown = f"round(increase({series}[{window}])) > 0"
-    return _combined("sum", family, keep, f"({grown} or {appeared})")
+    steps = f"{grown}\nor {series} - {before} > 0\nor ({series} > 0 unless {before})"
+    return f"{_combined('sum', family, keep, f'({steps})')} > 0"
 
 
 def median(series: str, window: str, ago: str) -> str:
