@@ -203,6 +203,15 @@ def test_exemplars_carry_the_trace_of_a_sampled_request(ledger, scribe):
     assert exemplar.trace_id == "0" * 16 + "f" * 16
 
 
+def test_a_request_that_the_engine_does_not_sample_gives_no_exemplar(ledger, scribe):
+    scribe.lookup("c", 300)
+    scribe.admit("c", 300)
+    scribe.write(Kind.TRACE, "c", trace_id_high=0, trace_id_low=-1, span_id=5, sampled=0)
+    scribe.first_token("c")
+    tell(ledger, scribe)
+    assert ledger.totals.ttft["none"].exemplars == {}
+
+
 def test_a_long_request_id_is_told_by_its_text(ledger, scribe):
     long = "request-" * 20
     from hicache_tracing.records import encode_rid
