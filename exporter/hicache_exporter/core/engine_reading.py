@@ -25,12 +25,13 @@ REASONS = (
     "truncated",
     "decode",
     "no_token",
+    "internal",
 )
 """Why an engine could not be read. ``broken``: the connection ended early; ``not_metrics``: an answer without a
-single family of the engine."""
+single family of the engine; ``internal``: a fault of the sidecar."""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class EngineReading:
     engine: str
     """host:port"""

@@ -12,6 +12,7 @@ from hicache_exporter.core import engine_text
 from hicache_exporter.core.engine_families import WANTED
 from hicache_exporter.core.engine_info import EngineInfo, ServerInfoError, read_server_info
 from hicache_exporter.core.engine_reading import EngineReading
+from hicache_exporter.core.engine_report import EngineReport, EngineTracker
 from hicache_exporter.core.engine_text import EngineText
 from hicache_exporter.sources.bearer import Bearer
 from hicache_exporter.sources.engine_http import Body, UnreadableError, get
@@ -35,28 +36,37 @@ GONE = ("refused", "unreachable", "broken")
 class EngineClient:
     def __init__(self, session: aiohttp.ClientSession, target: Target, bearer: Bearer) -> None:
         self.target = target
+        self.tracker = EngineTracker()
+        self.report: EngineReport | None = None
         self._session = session
         self._bearer = bearer
-        self._reading: asyncio.Task[EngineReading] | None = None
+        self._reading: asyncio.Task[EngineReport] | None = None
+        self._given_up = False
         self._was_slow = False
         self._info: EngineInfo | None = None
         self._info_task: asyncio.Task[None] | None = None
         self._info_due = 0.0
         self._info_trouble = ""
 
-    async def read(self, seconds: float) -> EngineReading:
+    async def read(self, seconds: float) -> EngineReport:
         """Answers within ``seconds``. Scrapes that overlap share one read, and a stalled engine delays only one."""
         if self._reading is None or self._reading.done():
+            self._given_up = False
             self._reading = asyncio.create_task(self._read(seconds))
         reading = self._reading
         started = time.monotonic()
         await asyncio.wait({reading}, timeout=min(seconds, PATIENCE) if self._was_slow else seconds)
-        if reading is self._reading and reading.done():
-            self._reading = None  # a text is large: only those who wait for it hold it
         if reading.done() and not reading.cancelled():
+            return self._result(reading)
+        self._given_up = self._was_slow = True
+        return self._take(EngineReading(self.target.engine, time.monotonic() - started, "timeout"))
+
+    def _result(self, reading: asyncio.Task[EngineReport]) -> EngineReport:
+        try:
             return reading.result()
-        self._was_slow = True
-        return EngineReading(self.target.engine, time.monotonic() - started, "timeout")
+        except Exception:
+            log.exception("engine %s: its answer was not understood; please report this", self.target.engine)
+            return self._take(EngineReading(self.target.engine, 0.0, "internal"))
 
     def forget_info(self) -> None:
         """The engine has restarted: what it said of itself may no longer hold."""
@@ -69,21 +79,34 @@ class EngineClient:
                 task.cancel()
                 await asyncio.wait({task})
 
-    async def _read(self, seconds: float) -> EngineReading:
+    async def _read(self, seconds: float) -> EngineReport:
+        """A text takes megabytes: it is read and taken in one go, so that only one is there at a time."""
         started = time.monotonic()
         try:
             body = await get(self._session, self.target.metrics_url, self._bearer, seconds)
             took = time.monotonic() - started
-            text = _parse(body)
+            self._start_info(time.monotonic())
+            await self._first_info(seconds - took)
+            reading = EngineReading(self.target.engine, took, None, _parse(body), self._info)
         except UnreadableError as error:
-            self._was_slow = error.reason == "timeout"
-            if error.reason in GONE:
-                self.forget_info()
-            return EngineReading(self.target.engine, time.monotonic() - started, error.reason)
+            return self._failed(EngineReading(self.target.engine, time.monotonic() - started, error.reason))
         self._was_slow = False
-        self._start_info(time.monotonic())
-        await self._first_info(seconds - took)
-        return EngineReading(self.target.engine, took, None, text, self._info)
+        return self._take(reading)
+
+    def _failed(self, reading: EngineReading) -> EngineReport:
+        self._was_slow = reading.reason == "timeout"
+        if reading.reason in GONE:
+            self.forget_info()
+        if self._given_up and self.report is not None:
+            return self.report  # this failure has been counted as a timeout
+        return self._take(reading)
+
+    def _take(self, reading: EngineReading) -> EngineReport:
+        restarts = self.tracker.counters.restarts
+        self.report = self.tracker.take(reading)
+        if self.report.restarts != restarts:
+            self.forget_info()
+        return self.report
 
     async def _first_info(self, seconds_left: float) -> None:
         if self._info is None and self._info_task is not None:

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from hicache_exporter.core import engine_report
 from hicache_exporter.core.engine_reading import REASONS
 from hicache_exporter.core.engine_text import EngineText
 from hicache_exporter.sources import engine_client, engine_http
@@ -136,7 +137,7 @@ async def test_a_dead_engine_is_not_asked_for_more_and_not_spoken_of_again_and_a
         engine.mode = "good"
         for _ in range(3):
             await refreshed(engines)
-            next(iter(engines._engines.values())).client.forget_info()
+            next(iter(engines._clients.values())).forget_info()
     assert engine.asked["/server_info"] == 3
     assert [record.message for record in caplog.records] == [f"engine {engine.address}: no /server_info: unauthorized"]
 
@@ -149,6 +150,24 @@ async def test_an_engine_that_comes_back_is_read_again(world):
     report = await refreshed(engines)
     assert report.reading.up
     assert report.failures["http_5xx"] == 1
+
+
+async def test_a_fault_of_ours_costs_that_engine_alone(world, monkeypatch, caplog):
+    good, odd = await world.start(FaultyEngine()), await world.start(FaultyEngine())
+    odd.text += 'sglang:num_queue_reqs{tp_rank="9"} 1\n'
+    engines = await world.read(good.address, odd.address)
+    await engines.refresh(2.0)
+    take = engine_report.view
+
+    def fails(text, info):
+        assert not any(sample.labels["tp_rank"] == "9" for sample in text.of("num_queue_reqs"))
+        return take(text, info)
+
+    monkeypatch.setattr(engine_report, "view", fails)
+    reports = await engines.refresh(2.0)
+    assert [r.reading.reason for r in reports] == [None, "internal"]
+    assert reports[1].values == ()
+    assert "AssertionError" in caplog.text
 
 
 async def test_an_engine_that_stalled_is_asked_anew_at_the_next_scrape(world):
@@ -392,14 +411,14 @@ async def test_a_read_that_nobody_waited_for_is_not_passed_off_as_new(world):
     engine = await world.start(FaultyEngine())
     engines = await world.read(engine.address)
     await refreshed(engines)
-    (client,) = (one.client for one in engines._engines.values())
+    (client,) = engines._clients.values()
     given_up = asyncio.create_task(client.read(2.0))
     await asyncio.sleep(0)
     given_up.cancel()
     await asyncio.sleep(0.2)  # the read itself goes on and ends
     asked = engine.asked["/metrics"]
     assert asked == 2
-    assert (await client.read(2.0)).up
+    assert (await client.read(2.0)).reading.up
     assert engine.asked["/metrics"] == asked + 1
 
 
