@@ -146,6 +146,14 @@ class TestFirstTokenAndEnd:
         assert len(engine.ring().of(Kind.FIRST_TOKEN)) == 1
         assert engine.ring().facts(Kind.FINISH)[-1]["retractions"] == 1
 
+    def test_nor_twice_where_the_engine_keeps_no_breakdown(self, engine):
+        req = engine.scheduler.receive("twice", PROMPT, max_new_tokens=5)
+        engine.steps(2)
+        engine.scheduler.retract(req)
+        req._cache_breakdown_computed = False
+        engine.steps(2)
+        assert len(engine.ring().of(Kind.ADMIT)) == 1
+
     def test_a_batch_launched_before_the_end_was_known_is_no_second_first_token(self, engine):
         """Overlap scheduling: a one-token request is still a decoding member of the mixed batch that follows."""
         req = engine.scheduler.receive("one", PROMPT, max_new_tokens=1)
