@@ -1,0 +1,45 @@
+"""The page of metrics, from the families in ``names.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from hicache_exporter.names import FAMILIES, Family
+
+from .markdown import cell, code, codes, page, table
+
+SOURCES = {
+    "recorder": "From the flight recorder",
+    "proof": "Verdicts",
+    "engine": "The engine's own metrics, under stable names",
+    "gpu": "GPU and bus",
+    "host": "Host memory",
+    "sidecar": "The sidecar itself",
+}
+INTRODUCTION = """
+Served by the sidecar at `/metrics`, as text and as OpenMetrics (with exemplars). Units are base units; counters end in
+`_total`, histograms in `_bucket`, `_sum` and `_count`.
+
+Every family carries the label `engine` (host:port of the server) unless it describes the sidecar or the machine. Token
+families are logical: one rank speaks for a tensor-parallel group, data-parallel replicas add up. Byte families add up over
+ranks. Families with the label `rank` keep each rank apart. A series is rebuilt at every scrape: when its source is gone, it is
+gone in the same answer. Known tiers start at 0.
+"""
+
+
+def rendered() -> str:
+    return page("Metrics", INTRODUCTION, *_sections(), source="exporter/hicache_exporter/names.py")
+
+
+def _sections() -> Iterable[str]:
+    order = list(SOURCES)
+    families = sorted(FAMILIES.values(), key=lambda family: order.index(family.source))
+    for source, found in groupby(families, key=lambda family: family.source):
+        lines = table(("name", "type", "unit", "labels", "meaning"), map(_line, found))
+        yield f"## {SOURCES[source]}\n\n{lines}"
+
+
+def _line(family: Family) -> list[str]:
+    name = family.name + "_info" if family.type == "info" else family.series
+    return [code(name), family.type, family.unit, codes(family.labels), cell(family.help)]
