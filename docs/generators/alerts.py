@@ -10,8 +10,8 @@ from .markdown import code, page, table
 
 INTRODUCTION = """
 `critical` wakes somebody, `warning` opens a ticket, `info` is only shown on the boards. Each alert has a runbook. The
-expressions are in `dashboards/generated/prometheus/hicache-alerts.yaml`; `hicache-witness rules --list` shows the thresholds,
-`hicache-witness rules --set SECTION.KEY=VALUE` prints the rules with yours.
+expressions are in `dashboards/generated/prometheus/hicache-alerts.yaml`; `hicache-witness rules --list` shows the
+thresholds, `hicache-witness rules --set SECTION.KEY=VALUE` prints the rules with yours.
 """
 RUNBOOKS = "../../dashboards/runbooks"
 

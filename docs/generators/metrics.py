@@ -18,13 +18,13 @@ SOURCES = {
     "sidecar": "The sidecar itself",
 }
 INTRODUCTION = """
-Served by the sidecar at `/metrics`, as text and as OpenMetrics (with exemplars). Units are base units; counters end in
-`_total`, histograms in `_bucket`, `_sum` and `_count`.
+Served by the sidecar at `/metrics`, as text and as OpenMetrics (with exemplars). Units are base units; counters end
+in `_total`, histograms in `_bucket`, `_sum` and `_count`.
 
-Every family carries the label `engine` (host:port of the server) unless it describes the sidecar or the machine. Token
-families are logical: one rank speaks for a tensor-parallel group, data-parallel replicas add up. Byte families add up over
-ranks. Families with the label `rank` keep each rank apart. A series is rebuilt at every scrape: when its source is gone, it is
-gone in the same answer. Known tiers start at 0.
+Every family carries the label `engine` (host:port of the server) unless it describes the sidecar or the machine.
+Token families are logical: one rank speaks for a tensor-parallel group, data-parallel replicas add up. Byte families
+add up over ranks. Families with the label `rank` keep each rank apart. A series is rebuilt at every scrape: when its
+source is gone, it is gone in the same answer. Known tiers start at 0.
 """
 
 

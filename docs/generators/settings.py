@@ -15,19 +15,19 @@ PLUGIN = {
     "HICACHE_WITNESS_DIR": f"Folder of the ring files, made with mode 0700. Default `{DEFAULT_FOLDER}`.",
     "HICACHE_WITNESS_CONTENT": "`off` (default), `sampled` or `full`: compare rows read back with rows stored.",
     "HICACHE_WITNESS_SLOTS": (
-        f"Slots of a ring, from 1024 to 16777216. Default {DEFAULT_CAPACITY} ({DEFAULT_CAPACITY * SLOT_SIZE >> 20} MiB)."
+        f"Slots of a ring, 1024 to 16777216. Default {DEFAULT_CAPACITY} ({DEFAULT_CAPACITY * SLOT_SIZE >> 20} MiB)."
     ),
     "HICACHE_WITNESS_SEAMS_OFF": "Names of seams to leave alone, separated by commas.",
 }
 OTHERS = {
     "HICACHE_WITNESS_TOKEN": "Bearer token for engines that ask for one (or `--token-file`).",
-    "HICACHE_WITNESS_CACHE": "Where the demo keeps the engine's environment and model. Default: the user's cache folder.",
+    "HICACHE_WITNESS_CACHE": "Where the demo keeps the engine's environment and model. Default: the user's cache.",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "Where the sidecar sends spans. Unset: it sends none.",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "`grpc` or `http/protobuf`.",
 }
 INTRODUCTION = """
-Options of the commands are in [Command line](cli.md); `serve --config FILE` takes the same names from a TOML file. A value
-that makes no sense is named once in the log, and its default taken; the engine starts all the same.
+Options of the commands are in [Command line](cli.md); `serve --config FILE` takes the same names from a TOML file. A
+value that makes no sense is named once in the log, and its default taken; the engine starts all the same.
 """
 
 
@@ -42,7 +42,7 @@ def rendered() -> str:
 def _of_options() -> list[tuple[str, str]]:
     """The variables that stand in for an option."""
     context = click.Context(commands)
-    found = {}
+    found: dict[str, str] = {}
     for name in SUBCOMMANDS:
         command = commands.get_command(context, name)
         for option in command.params if command else ():

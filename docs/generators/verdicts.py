@@ -10,9 +10,9 @@ from hicache_proof.rules import RULES
 from .markdown import code, page, table
 
 INTRODUCTION = """
-Each verdict is decided by one rule, and its id is in the certificate. The rules look at the evidence in this order: is the
-window void, do two witnesses disagree, did a read take place, did none, does nobody know. What a verdict means, and what it
-does not mean, is in [concepts](../concepts.md).
+Each verdict is decided by one rule, and its id is in the certificate. The rules look at the evidence in this order:
+is the window void, do two witnesses disagree, did a read take place, did none, does nobody know. What a verdict
+means, and what it does not mean, is in [concepts](../concepts.md).
 """
 MISSING = """
 ## The best verdict when a witness is missing
