@@ -24,6 +24,7 @@ pin() { # pin OUTPUT REQUIREMENT...: the named releases and nothing that they ne
 
 locks=proof/hicache_proof/demo/locks
 compile requirements/dev.txt --extra dev pyproject.toml requirements/build.in
+compile requirements/sidecar.txt --extra lab --extra gpu pyproject.toml
 compile "$locks/engine.txt" --override requirements/engine-overrides.txt \
   --no-emit-package torch --no-emit-package triton requirements/engine.in
 pin "$locks/transformers-5.12.1.txt" transformers==5.12.1 tokenizers==0.22.2

@@ -93,4 +93,6 @@ def test_a_lab_run_pages_nobody(stack: Stack) -> None:
             assert_told(stack, "HiCacheContentDamaged", since, "lab", "differ from what was backed up")
     finally:
         stack.prometheus.watch([{"targets": [stack.sidecar]}])
-    assert {receiver for receiver, _ in stack.webhook.told[since:]} == {"lab"}
+    told = [(receiver, message["labels"].get("purpose")) for receiver, message in stack.webhook.told[since:]]
+    assert {receiver for receiver, purpose in told if purpose == "lab"} == {"lab"}
+    assert "page" not in {receiver for receiver, _ in told}
