@@ -2,7 +2,7 @@
 
 FAULT_LOAD_BACK=zero       rows copied from host to device become zero
 FAULT_LOAD_BACK=one_row    only the last row of each copy, only in the first layer
-FAULT_LOSE=KIND,...        records of these kinds (records.Kind) are lost: their place in the ring is skipped
+FAULT_LOSE=KIND,...        records of these kinds (records.Kind) are lost: their place in the ring is wiped
 FAULT_SEAM=NAME or all     our own step before that patched engine function raises at every call
 """
 
@@ -39,16 +39,20 @@ def damage_load_back(module, how):
 
 
 def lose_records(module, kinds):
-    write = module.Recorder.write
+    make = module._writer
 
-    def lossy(self, kind, rid, *numbers, extra=b""):
-        if module.Kind(kind).name in kinds:
-            self._next += 1
-            self._head[0] = self._next
-        else:
-            write(self, kind, rid, *numbers, extra=extra)
+    def lossy_writer(ring, capacity, head, dropped):
+        write = make(ring, capacity, head, dropped)
 
-    module.Recorder.write = lossy
+        def lossy(kind, rid, *numbers, extra=b""):
+            start = module.HEADER_SIZE + head[0] % capacity * module.SLOT_SIZE
+            write(kind, rid, *numbers, extra=extra)
+            if module.Kind(kind).name in kinds:
+                ring[start : start + module.SLOT_SIZE] = bytes(module.SLOT_SIZE)
+
+        return lossy
+
+    module._writer = lossy_writer
 
 
 def break_seam(module, name):
