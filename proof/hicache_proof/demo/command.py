@@ -37,8 +37,9 @@ def demo(out: Path, keep: bool, as_json: bool) -> None:
     watch = Stopwatch(lambda line: click.echo(line, err=True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in good order, as on Ctrl-C
     try:
+        out.mkdir(parents=True, exist_ok=True)
         sys.exit(_demo(out, keep, as_json, watch))
-    except DemoError as error:
+    except (DemoError, OSError) as error:
         click.echo(f"hicache-witness demo: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:

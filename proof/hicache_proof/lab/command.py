@@ -71,8 +71,12 @@ def lab(
     target = Target(engine, control_engine, sidecar, api_key_file, token_ids)
     options = Options(prefix_tokens, repetitions, not skip_eviction, flush, allow_traffic)
     try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)  # now: a run whose report can't be written is a waste
         sys.exit(_run(target, options, out, as_json, dry_run))
-    except CannotRunError as error:
+    except (CannotRunError, OSError) as error:
+        if as_json:
+            click.echo(msgspec.json.encode({"error": str(error)}))
         click.echo(f"hicache-witness lab: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:

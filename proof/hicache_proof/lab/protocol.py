@@ -87,6 +87,10 @@ class Experiment:
         probe = self._engine.generate(prompts.fresh(PROBE_TOKENS), 1, f"lab-{salt}-probe")
         self._note("probe", "passed", f"a fresh prompt of {probe.prompt_tokens} tokens was answered")
         sized = self._sized()
+        if self._options.flush:
+            self._note(
+                "flush", "passed", f"the cache was emptied; L2 holds {self._engine.read().host_used:,.0f} tokens"
+            )
         for line in sized.arithmetic:
             self._note("sizing", "passed", line)
         for line in sized.warnings:

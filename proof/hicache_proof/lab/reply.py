@@ -34,6 +34,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return (self.first_token_ns - self.sent_ns) / 1e9
 
     @property
+    def seconds(self) -> float:
+        """From sending until the last token."""
+        return (self.done_ns - self.sent_ns) / 1e9
+
+    @property
     def attribution(self) -> Attribution:
         return Attribution(
             device_tokens=self.device_tokens,

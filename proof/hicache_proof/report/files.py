@@ -15,8 +15,7 @@ from hicache_proof.report import html, markdown, trace
 
 
 def write(run: LabRun, folder: Path) -> None:
-    """Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Into a folder that exists. Raises OSError."""
     texts = {
         "report.html": html.render(run),
         "report.md": markdown.render(run),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jinja2
 import msgspec
 from markupsafe import Markup
 
+from hicache_proof.evidence import Transfer
 from hicache_proof.lab.run import LabRun, Measured
 from hicache_proof.report import pictures, timeline, view, words
 from hicache_proof.stats import P95_NEEDS
@@ -83,20 +85,29 @@ def _tone(run: LabRun) -> str:
 def _facts(run: LabRun) -> list[Fact]:
     deciding = run.deciding
     read, prompt = view.account(deciding).host_tokens, deciding.reply.prompt_tokens
-    transfers = deciding.evidence.transfers
-    moved = [transfer.bytes for transfer in transfers or () if transfer.bytes is not None]
-    baseline = run.effect.baseline
+    transfers = deciding.evidence.transfers or ()
+    moved = [transfer.bytes for transfer in transfers if transfer.bytes is not None]
     return [
         Fact("read from L2", view.number(read), f"of {view.number(prompt)} prompt tokens of C {deciding.repetition}"),
         Fact(
             "moved to L1",
             view.amount(sum(moved), "bytes") if moved else view.DASH,
-            "by its transfers" if transfers else "no transfer was seen",
+            _speed(transfers),
         ),
         Fact("TTFT of the L2 read", _median(run, "C"), f"median of {len(run.of('C'))}"),
-        Fact("TTFT of the control", _median(run, "control"), baseline),
+        Fact("TTFT of the control", _median(run, "control"), run.effect.baseline),
         Fact("TTFT of an L1 hit", _median(run, "B"), "series B"),
     ]
+
+
+def _speed(transfers: Sequence[Transfer]) -> str:
+    """Bytes over time, both of the transfers themselves."""
+    seconds = sum(transfer.device_seconds or 0.0 for transfer in transfers)
+    if not transfers:
+        return "no transfer was seen"
+    if any(transfer.bytes is None or transfer.device_seconds is None for transfer in transfers) or not seconds:
+        return "not timed on the device clock"
+    return f"at {sum(transfer.bytes or 0 for transfer in transfers) / seconds / 1e9:.2f} GB/s on the device clock"
 
 
 def _median(run: LabRun, series: str) -> str:
@@ -138,6 +149,7 @@ def _request(request: Measured) -> dict[str, str]:
         "host": view.number(account.host_tokens),
         "computed": view.number(view.computed(request)),
         "ttft": view.milliseconds(request.reply.ttft_seconds),
+        "whole": view.milliseconds(request.reply.seconds),
         "load_back": view.number(request.window.load_back_tokens),
         "split": request.reply.split,
         "exclusive": "yes" if request.exclusive else "no",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from .fake_engine import FakeEngine
@@ -175,6 +177,21 @@ def test_no_secret_of_the_engine_is_in_the_report(ask, tmp_path):
     written = result.output + "".join(path.read_text() for path in tmp_path.iterdir())
     assert "--api-key (redacted)" in written
     assert "s3cret" not in written
+
+
+def test_with_json_a_run_that_could_not_be_carried_out_is_an_error_document(ask):
+    result = ask(FakeEngine(hicache=False), "--json")
+    assert result.exit_code == 2
+    assert "HiCache is off" in json.loads(result.stdout)["error"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_engine_is_asked(ask, tmp_path):
+    (tmp_path / "file").write_text("")
+    engine = FakeEngine()
+    result = ask(engine, "--out", str(tmp_path / "file" / "folder"))
+    assert result.exit_code == 2
+    assert "Not a directory" in result.stderr
+    assert not engine.bodies
 
 
 def test_ctrl_c_ends_the_run_at_once(ask):
