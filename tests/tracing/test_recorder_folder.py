@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from hicache_tracing import recorder as recorder_module
+from hicache_tracing import ring_file
 from hicache_tracing.config import Settings
-from hicache_tracing.recorder import KEEP_DEAD, Recorder, RecorderError
+from hicache_tracing.recorder import Recorder
+from hicache_tracing.ring_file import KEEP_DEAD, RecorderError
 from hicache_tracing.session import Session
 
 from .elsewhere import python
@@ -99,7 +100,7 @@ class TestRoom:
         def refused(*_args, **_kwargs):
             raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
-        monkeypatch.setattr(recorder_module.mmap, "mmap", refused)
+        monkeypatch.setattr(ring_file.mmap, "mmap", refused)
         with pytest.raises(RecorderError, match="Cannot allocate memory"):
             Recorder(str(tmp_path), SLOTS)
         assert not rings(tmp_path)
@@ -108,7 +109,8 @@ class TestRoom:
         done = python(
             f"""
             import resource
-            from hicache_tracing.recorder import Recorder, RecorderError
+            from hicache_tracing.recorder import Recorder
+            from hicache_tracing.ring_file import RecorderError
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
             try:
                 Recorder({str(tmp_path)!r}, 1024)
@@ -223,7 +225,7 @@ class TestOldRings:
         assert (tmp_path / "7-0.ring").is_symlink()
 
     def test_a_folder_that_cannot_be_listed_is_no_reason_not_to_record(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(recorder_module.os, "listdir", lambda _: (_ for _ in ()).throw(PermissionError()))
+        monkeypatch.setattr(ring_file.os, "listdir", lambda _: (_ for _ in ()).throw(PermissionError()))
         assert read(Recorder(str(tmp_path), SLOTS).path).head == 0
 
 

@@ -1,49 +1,13 @@
-"""What is recorded of KV that moves between the device and the host, and of KV that leaves a tier."""
+"""What is recorded of copies between the device and the host: backups, transfers, and what a reset does to them."""
 
 from __future__ import annotations
 
-from hicache_tracing.records import (
-    ABSENT,
-    Direction,
-    EvictCause,
-    Kind,
-    LoadBackOutcome,
-    Record,
-    Tier,
-    unpack_pairs,
-    unpack_runs,
-)
+from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
 
-from .engines import Engine
 from .engines import engine as running
+from .moves import LONGER, OTHER, PROMPT, evict_then_ask_again, pairs, runs, transfers
 
-PROMPT = list(range(300))
-LONGER = [*PROMPT, 7]
-OTHER = list(range(1000, 1300))
 D2H, H2D = Direction.DEVICE_TO_HOST, Direction.HOST_TO_DEVICE
-
-
-def runs(record: Record) -> list[tuple[int, int]]:
-    return unpack_runs(record.extra, record.named()["runs"])
-
-
-def pairs(record: Record) -> list[tuple[int, int]]:
-    return unpack_pairs(record.extra, record.named()["operations"])
-
-
-def transfers(engine: Engine, direction: Direction) -> tuple[list[Record], list[Record]]:
-    """(TRANSFER, TRANSFER_DONE) records of one direction."""
-    ring = engine.ring()
-    return tuple(
-        [record for record in ring.of(kind) if record.named()["direction"] == direction]
-        for kind in (Kind.TRANSFER, Kind.TRANSFER_DONE)
-    )
-
-
-def evict_then_ask_again(engine: Engine) -> None:
-    engine.serve("first", PROMPT)
-    engine.scheduler.evict(300)
-    engine.serve("again", LONGER)
 
 
 class TestBackup:
@@ -107,99 +71,6 @@ class TestBackup:
             [load_back] = engine.ring().of(Kind.LOAD_BACK)
             assert (load_back.rid, load_back.named()["loaded_tokens"]) == ("again", 300)
             assert [record.rid for record in engine.ring().of(Kind.BACKUP)[before:]] == [""]
-
-
-class TestLoadBack:
-    def test_reads_the_very_slots_that_the_backup_wrote(self, engine):
-        engine.tree.cache_controller.mem_pool_host.free_slots = [*range(0, 2000, 2), *range(1, 2001, 2)]
-        evict_then_ask_again(engine)
-        backup, [load] = engine.ring().of(Kind.BACKUP)[0], engine.ring().of(Kind.LOAD)
-        assert runs(load) == runs(backup) == [(2 * i, 1) for i in range(300)]
-        assert load.named()["node_id"] == backup.named()["node_id"]
-        assert load.rid == "again"
-
-    def test_loaded(self, engine):
-        evict_then_ask_again(engine)
-        [load_back] = engine.ring().of(Kind.LOAD_BACK)
-        [load] = engine.ring().of(Kind.LOAD)
-        assert load_back.rid == "again"
-        assert load_back.named() == {
-            "promised_tokens": 300,
-            "loaded_tokens": 300,
-            "outcome": LoadBackOutcome.LOADED,
-            "node_id": load.numbers[0],
-            "threshold": 10,
-            "quota": 10_000,
-            "evicted_tokens": 0,
-            "refused_loads": 0,
-        }
-
-    def test_loaded_after_making_room(self, release, tmp_path):
-        with running(release, tmp_path, device_tokens=400) as engine:
-            engine.serve("first", PROMPT)
-            engine.serve("fills the device", OTHER)
-            req = engine.scheduler.receive("again", LONGER, max_new_tokens=2)
-            engine.steps()
-            assert req.cached_tokens_host == 300
-            [facts] = engine.ring().facts(Kind.LOAD_BACK)
-            assert (facts["outcome"], facts["loaded_tokens"]) == (LoadBackOutcome.LOADED, 300)
-            assert facts["evicted_tokens"] == 300
-            assert facts["refused_loads"] == (1 if release == "v059" else 0)
-            assert len(engine.ring().of(Kind.LOAD)) == 1, "an operation that the engine refused was never queued"
-
-    def test_declined_below_the_threshold(self, engine):
-        engine.serve("first", PROMPT[:9])
-        engine.scheduler.evict(9)
-        engine.serve("again", PROMPT[:10])
-        [facts] = engine.ring().facts(Kind.LOAD_BACK)
-        assert facts["outcome"] == LoadBackOutcome.BELOW_THRESHOLD
-        assert (facts["promised_tokens"], facts["loaded_tokens"], facts["threshold"]) == (9, 0, 10)
-        assert engine.ring().of(Kind.LOAD) == []
-
-    def test_declined_over_quota(self, engine):
-        engine.serve("first", PROMPT)
-        engine.scheduler.evict(300)
-        engine.scheduler.token_budget = 250
-        engine.scheduler.receive("again", LONGER)
-        engine.steps()
-        facts = engine.ring().facts(Kind.LOAD_BACK)[0]
-        assert facts["outcome"] == LoadBackOutcome.OVER_QUOTA
-        assert (facts["promised_tokens"], facts["loaded_tokens"], facts["quota"]) == (300, 0, 250)
-
-    def test_no_room(self, release, tmp_path):
-        with running(release, tmp_path, device_tokens=400) as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            engine.scheduler.receive("locks the device", OTHER, max_new_tokens=99)
-            engine.steps()
-            for node in _nodes(engine):
-                node.locks += 1
-            engine.scheduler.receive("again", LONGER, max_new_tokens=9)
-            engine.steps()
-            [facts] = engine.ring().facts(Kind.LOAD_BACK)
-            assert facts["loaded_tokens"] == 0
-            if release == "v059":
-                assert (facts["outcome"], facts["refused_loads"]) == (LoadBackOutcome.NO_ROOM, 2)
-            else:  # this tree looks at the room itself and asks nobody: nothing is seen that would say why
-                assert (facts["outcome"], facts["refused_loads"]) == (LoadBackOutcome.UNKNOWN, 0)
-            assert engine.ring().of(Kind.LOAD) == []
-
-    def test_a_request_with_nothing_promised_leaves_no_record(self, engine):
-        engine.serve("first", PROMPT)
-        engine.serve("again", LONGER)
-        assert engine.ring().of(Kind.LOAD_BACK) == []
-
-    def test_staging_that_is_not_ready_is_told_from_a_refusal(self, tmp_path):
-        """buffer_only: host memory holds no prefixes, and the admission is tried again until the rows are staged."""
-        with running("v0523", tmp_path) as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            engine.tree.host_memory_mode = "buffer_only"
-            engine.scheduler.receive("again", LONGER)
-            engine.steps()
-            [facts] = engine.ring().facts(Kind.LOAD_BACK)
-            assert (facts["outcome"], facts["loaded_tokens"]) == (LoadBackOutcome.BUFFER_MODE, 0)
-            assert [record.rid for record in engine.ring().of(Kind.ADMIT)] == ["first"]
 
 
 class TestTransfer:
@@ -302,65 +173,6 @@ class TestReset:
         assert engine.ring().of(Kind.RESET) == []
 
 
-class TestEviction:
-    def test_of_what_the_host_still_holds(self, engine):
-        engine.tree.cache_controller.mem_pool_host.free_slots = [*range(0, 2000, 2)]
-        engine.serve("first", PROMPT)
-        engine.scheduler.evict(300)
-        [evict], [backup] = engine.ring().of(Kind.EVICT), engine.ring().of(Kind.BACKUP)
-        facts = evict.named()
-        assert (facts["tier"], facts["cause"]) == (Tier.DEVICE, EvictCause.DEMOTED)
-        assert (facts["node_id"], facts["tokens"]) == (backup.named()["node_id"], 300)
-        assert facts["runs_complete"] == 1
-        assert runs(evict) == runs(backup), "the copy that stays is in the slots that the backup wrote"
-
-    def test_from_an_engine_that_does_not_let_the_slots_be_read_is_asked_once(self, tmp_path, monkeypatch, caplog):
-        with running("v0523", tmp_path) as engine:
-            asked = []
-            monkeypatch.setattr(
-                type(engine.tree.tree_core), "build_hicache_transfers", lambda *a: asked.append(a) or 1 / 0
-            )
-            for i in range(3):
-                engine.serve(f"request {i}", range(1000 * i, 1000 * i + 300))
-            engine.scheduler.evict(900)
-            facts = engine.ring().facts(Kind.EVICT)
-            assert [(one["tokens"], one["runs"], one["runs_complete"]) for one in facts] == [(300, 0, 0)] * 3
-            assert len(asked) == len(caplog.records) == 1
-
-    def test_of_what_nobody_holds(self, release, tmp_path):
-        with running(release, tmp_path, host_tokens=100) as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            [facts] = engine.ring().facts(Kind.EVICT)
-            assert (facts["tier"], facts["cause"], facts["tokens"]) == (Tier.DEVICE, EvictCause.DROPPED, 300)
-
-    def test_of_what_could_not_be_written_back(self, release, tmp_path):
-        with running(release, tmp_path, host_tokens=100, hicache_write_policy="write_back") as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            evicted = engine.ring().facts(Kind.EVICT)
-            if release == "v059":
-                assert evicted == [], "this tree keeps what it cannot write"
-            else:
-                assert [(facts["cause"], facts["tokens"]) for facts in evicted] == [(EvictCause.DROPPED, 300)]
-
-    def test_from_the_host_to_make_room_there(self, release, tmp_path):
-        with running(release, tmp_path, host_tokens=400) as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            engine.serve("second", OTHER)
-            host = [facts for facts in engine.ring().facts(Kind.EVICT) if facts["tier"] == Tier.HOST]
-            assert [(facts["cause"], facts["tokens"]) for facts in host] == [(EvictCause.HOST_EVICTED, 300)]
-
-    def test_of_sliding_window_state_is_not_counted_as_kv_tokens(self, tmp_path):
-        with running("v0523", tmp_path) as engine:
-            engine.serve("first", PROMPT)
-            engine.scheduler.evict(300)
-            components = engine.module("mem_cache.unified_radix_cache").ComponentType
-            engine.tree.evict_host(10, components.SWA)
-            assert [facts for facts in engine.ring().facts(Kind.EVICT) if facts["tier"] == Tier.HOST] == []
-
-
 class TestOthersWithTheSameClasses:
     def test_the_controller_of_a_decode_offload_is_not_ours(self, engine):
         """PD disaggregation makes a controller of its own beside the tree's."""
@@ -385,8 +197,3 @@ class TestOthersWithTheSameClasses:
         other = type(engine.tree)(controller)
         other.reset()
         assert engine.ring().head == head
-
-
-def _nodes(engine: Engine) -> list:
-    core = getattr(engine.tree, "tree_core", None)
-    return list(core.nodes.values()) if core is not None else engine.tree.nodes

@@ -7,27 +7,18 @@ record is dropped and counted: two records in one place would be a loss that nob
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import mmap
 import os
-import stat
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic_ns, time_ns
 from zlib import crc32
 
 from hicache_tracing import records
 from hicache_tracing.records import HEADER_SIZE, SLOT_SIZE, Kind
+from hicache_tracing.ring_file import create, own_folder, remove_old
 
-KEEP_DEAD = 8  # rings of dead processes kept as evidence; older ones are removed when a new ring opens
 LOW = 0xFFFFFFFF
-SHARE = 8  # a ring takes at most an eighth of the room that is left: the engine needs its shared memory more
-
-
-class RecorderError(Exception):
-    """The ring cannot be had here; the text says why and what to do."""
 
 
 class Recorder:
@@ -39,14 +30,14 @@ class Recorder:
         Raises RecorderError. Blocks are allocated up front because a write to a hole of a full tmpfs kills the
         process with SIGBUS: better no recorder than a dead engine.
         """
-        _own_folder(folder)
-        _remove_old(folder)
+        own_folder(folder)
+        remove_old(folder)
         self.pid = os.getpid()
         created, started = time_ns(), monotonic_ns()  # one moment on two clocks: nothing may come in between
         self.path = os.path.join(folder, f"{self.pid}-{created}.ring")
         self.capacity = capacity
         size = HEADER_SIZE + capacity * SLOT_SIZE
-        self._map = _create(self.path, size)
+        self._map = create(self.path, size)
         self._map[: records.HEADER.size] = records.HEADER.pack(
             records.MAGIC, records.LAYOUT_VERSION, HEADER_SIZE, SLOT_SIZE, capacity, self.pid, started, created
         )
@@ -133,69 +124,3 @@ def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memo
         ring[HEADER_SIZE : HEADER_SIZE + len(data) - fits] = data[fits:]
 
     return write
-
-
-def _own_folder(folder: str) -> None:
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        info = os.lstat(folder)
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise RecorderError(f"{folder} is not a folder of this user; set HICACHE_WITNESS_DIR to one")
-        if info.st_mode & 0o077:
-            os.chmod(folder, 0o700)
-    except OSError as error:
-        raise RecorderError(f"{folder}: {error.strerror}; set HICACHE_WITNESS_DIR to a folder of yours") from error
-
-
-def _create(path: str, size: int) -> mmap.mmap:
-    """The new file, mapped. Its lock tells everyone that its writer lives; it goes when the process does."""
-    folder = os.path.dirname(path)
-    try:
-        room = os.statvfs(folder)
-        if size > room.f_bavail * room.f_frsize // SHARE:
-            raise OSError(errno.ENOSPC, f"more than an eighth of the {room.f_bavail * room.f_frsize >> 20} MiB left")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.posix_fallocate(descriptor, 0, size)
-            return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
-        except OSError:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(descriptor)  # the map keeps one of its own
-    except OSError as error:
-        raise RecorderError(
-            f"no room for a ring of {size / (1 << 20):.1f} MiB in {folder} ({error.strerror}); "
-            "set HICACHE_WITNESS_SLOTS lower or HICACHE_WITNESS_DIR elsewhere"
-        ) from error
-
-
-def _remove_old(folder: str) -> None:
-    """Keep the newest rings of dead processes as evidence, remove the rest."""
-    dead = []
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            pid, _, created = name.removesuffix(".ring").partition("-")
-            if name.endswith(".ring") and pid.isdecimal() and created.isdecimal():
-                path = os.path.join(folder, name)
-                if not _written(path):
-                    dead.append((int(created), path))
-    for _, path in sorted(dead)[:-KEEP_DEAD]:
-        with suppress(OSError):
-            os.unlink(path)
-
-
-def _written(path: str) -> bool:
-    """Whether a living process writes this ring: it holds the lock. (Its pid says nothing in another pid namespace.)"""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return True  # not to be judged: let it be
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False

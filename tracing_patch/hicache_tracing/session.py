@@ -15,8 +15,9 @@ from typing import Any
 from hicache_tracing import dialects
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam, say
-from hicache_tracing.recorder import Recorder, RecorderError
+from hicache_tracing.recorder import Recorder
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome
+from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
 logger = logging.getLogger("hicache_witness")
