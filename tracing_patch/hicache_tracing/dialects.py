@@ -236,6 +236,7 @@ def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
         "tp_rank": _rank(scheduler, "tp_rank"),
         "pp_rank": _rank(scheduler, "pp_rank"),
         "dp_rank": _rank(scheduler, "dp_rank"),
+        "attn_tp_rank": _rank(scheduler, "attn_tp_rank", None),  # 0: the first of its group under DP attention
         "tp_size": argument("tp_size") or 1,
         "pp_size": argument("pp_size") or 1,
         "dp_size": argument("dp_size") or 1,
@@ -269,7 +270,7 @@ def gpu_uuid() -> str | None:
     return None if uuid is None else f"GPU-{uuid}"
 
 
-def _rank(scheduler: Any, name: str) -> int:
+def _rank(scheduler: Any, name: str, default: int | None = 0) -> int | None:
     """The scheduler's rank: its own attribute, in ``ps`` (0.5.16+), or in the process's get_parallel() (0.5.22+)."""
     current = getattr(sys.modules.get(type(scheduler).__module__), "get_parallel", None)
     holders = (scheduler, getattr(scheduler, "ps", None), current() if callable(current) else None)
@@ -277,4 +278,4 @@ def _rank(scheduler: Any, name: str) -> int:
         value = getattr(holder, name, None)
         if isinstance(value, int):
             return value
-    return 0
+    return default
