@@ -13,6 +13,7 @@ FIXED_WINDOWS = {
     ("hicache-ttft", "95th percentile, now and before"): _HOUR,
     ("hicache-ttft", "Times slower than before"): _HOUR,
     ("hicache-ttft", "Burn rate"): _BURN,
+    ("hicache-fleet", "Sidecars over time"): "remembers for a day which jobs are sidecars, so that a dead one is shown",
     ("hicache-storage", "Fetched of what was found"): _NOW,
 }
 """Board and panel to the reason why a query has a window of its own."""

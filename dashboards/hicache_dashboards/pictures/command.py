@@ -16,7 +16,7 @@ from hicache_dashboards.pictures.draw import picture
 @click.command()
 @click.argument("prometheus")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs/pictures"), show_default=True
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("dashboards/gallery"), show_default=True
 )
 @click.option("--minutes", default=15.0, show_default=True, help="How far to look back from now.")
 @click.option("--scrape", default=15.0, show_default=True, help="Scrape interval of that Prometheus, in seconds.")

@@ -20,7 +20,7 @@ from hicache_dashboards.pictures.answers import Series, Window
 INK, FAINT, DARK = "#ccccdc", "#6e7079", "#111217"
 OTHERS = (palette.SKY, palette.ORANGE, palette.GREEN, palette.PURPLE, palette.BLUE, palette.YELLOW, palette.RED, INK)
 OVER_TIME = ("lines", "stack", "percent", "heatmap", "states")
-OUTLINED = [patheffects.withStroke(linewidth=2, foreground=DARK)]
+OUTLINED = [patheffects.withStroke(linewidth=1.2, foreground=DARK)]
 
 
 def draw(panel: Panel, card: Axes, inner: Axes, answers: list[Series], window: Window) -> None:
@@ -100,14 +100,13 @@ def _heatmap(panel: Panel, axes: Axes, answers: list[Series]) -> None:
 
 
 def _states(panel: Panel, axes: Axes, answers: list[Series]) -> None:
-    room = panel.height - 1
+    room = panel.height - 3
     for index, series in enumerate(answers[:room]):
         width = (series.times[1] - series.times[0]) / 86400 if len(series.times) > 1 else 1e-4
         for t, value in zip(series.times, series.values, strict=True):
             colour = next((state.colour for state in panel.states if state.value == value), palette.NEUTRAL)
-            axes.broken_barh([(_when(t), width * 1.05)], (-index - 0.4, 0.8), facecolors=colour)
-        place = axes.get_yaxis_transform()
-        axes.text(0.01, -index, series.name, va="center", size=7, path_effects=OUTLINED, transform=place)
+            axes.broken_barh([(_when(t), width * 1.05)], (-index - 0.4, 0.45), facecolors=colour)
+        axes.text(0, 0.12 - index, series.name, va="bottom", size=6.5, transform=axes.get_yaxis_transform())
     axes.set_yticks([])
     axes.set_ylim(-max(len(answers[:room]), 3) + 0.4, 0.6)
     _and_more(axes, answers, room)

@@ -34,7 +34,9 @@ ENGINES = Query(
 ENGINES_UP = Query(total(names.ENGINE_UP), "up", instant=True)
 ENGINES_KNOWN = Query(count(names.ENGINE_UP), "watched", instant=True)
 UP = Query(lowest(names.ENGINE_UP, "instance", "engine"), "{{engine}} ({{instance}})")
-SIDECARS_UP = Query(f"min by (instance) (up{{{TARGET}}})", "{{instance}}")
+SIDECARS_UP = Query(
+    f"min by (instance) (up{{{TARGET}}} and on (job) last_over_time({chosen(names.BUILD_INFO)}[1d]))", "{{instance}}"
+)
 HIT_RATE = tiers.hit_rate_of_each_engine()
 TTFT_P95 = Query(quantile(0.95, names.ENGINE_TTFT, "instance", "engine"), "{{engine}} ({{instance}})")
 TTFT_MEAN = Query(mean(names.ENGINE_TTFT, "instance", "engine"), "{{engine}} ({{instance}})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hicache_dashboards.queries import needs
 from hicache_dashboards.queries.model import Query
-from hicache_dashboards.queries.vocabulary import highest, increase, lowest, rate, share_now, total
+from hicache_dashboards.queries.vocabulary import highest, increase, lowest, occurrences, rate, share_now, total
 from hicache_exporter import names
 
 PROVEN = {"verdict": "=~corroborated|proven"}
@@ -17,9 +17,9 @@ PROVEN_SHARE = Query(
     optional=needs.PLUGIN,
 )
 VERDICTS = Query(rate(names.VERDICTS_TOTAL, "verdict"), "{{verdict}}", optional=needs.PLUGIN)
-VERDICTS_COUNT = Query(increase(names.VERDICTS_TOTAL, "verdict"), "{{verdict}}", instant=True, optional=needs.PLUGIN)
+VERDICTS_COUNT = Query(occurrences(names.VERDICTS_TOTAL, "verdict"), "{{verdict}}", instant=True, optional=needs.PLUGIN)
 CONTRADICTED = Query(
-    increase(names.VERDICTS_TOTAL, matchers={"verdict": "contradicted"}),
+    occurrences(names.VERDICTS_TOTAL, matchers={"verdict": "contradicted"}),
     "contradicted",
     instant=True,
     optional=needs.PLUGIN,
@@ -31,7 +31,7 @@ NOT_OBSERVED = Query(
     optional=needs.PLUGIN,
 )
 DAMAGED = Query(
-    increase(names.CONTENT_TOTAL, matchers={"content": "damaged"}), "damaged", instant=True, optional=needs.PLUGIN
+    occurrences(names.CONTENT_TOTAL, matchers={"content": "damaged"}), "damaged", instant=True, optional=needs.PLUGIN
 )
 CONTENT = Query(rate(names.CONTENT_TOTAL, "content"), "{{content}}", optional=needs.PLUGIN)
 CONTENT_TOKENS = Query(rate(names.CONTENT_SLOTS, "state"), "{{state}}", optional=needs.CONTENT)

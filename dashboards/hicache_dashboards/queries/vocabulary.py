@@ -53,6 +53,11 @@ def increase(family: Family, *by: str, matchers: Matchers = None, window: str = 
     return add(each_increase(family, matchers, window), *by)
 
 
+def occurrences(family: Family, *by: str, matchers: Matchers = None) -> str:
+    """How many in the time range, as whole numbers: an increase is extrapolated."""
+    return f"round({increase(family, *by, matchers=matchers)})"
+
+
 def total(family: Family, *by: str, matchers: Matchers = None) -> str:
     """A gauge that adds up, such as tokens or bytes."""
     return _added_up("sum", by, chosen(family, matchers))
