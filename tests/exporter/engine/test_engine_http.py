@@ -123,6 +123,7 @@ async def test_a_stalled_engine_delays_one_scrape_and_not_all_that_follow(world)
     stalled.mode = "good"
     await asyncio.sleep(1.0)  # its read of the second scrape has its own end
     assert [r.reading.reason for r in await engines.refresh(1.5)] == [None, None]
+    assert engines.reports[1].failures["timeout"] == 3  # one a scrape, and not one more when the read itself ends
     stalled.mode = "late"  # but in time, and it has its full time again
     assert [r.reading.reason for r in await engines.refresh(1.5)] == [None, None]
 
