@@ -221,3 +221,14 @@ def test_what_the_writer_drops_is_counted_even_if_it_writes_nothing_else(folder)
     written.dropped(3)
     follow.round()
     assert follow.engine.totals["tp0"].lost["writer_dropped"] == 3
+
+
+def test_a_dead_process_with_much_to_tell_is_read_to_the_end_and_was_never_alive(folder, dead_pid):
+    written = RingFile(folder, capacity=20000, pid=dead_pid)
+    for index in range(10000):
+        written.lookup(f"r{index % 7}", 1)
+    follow = Follow(folder)
+    for _ in range(5):
+        follow.round()
+        assert not any(follow.alive())
+    assert follow.engine.totals["tp0"].records == 10000

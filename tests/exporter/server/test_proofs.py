@@ -1,6 +1,7 @@
 """GET /proofs and /proofs/{request id}."""
 
 import asyncio
+import dataclasses
 import time
 
 import msgspec
@@ -186,6 +187,17 @@ def test_a_verdict_on_a_request_from_before_is_kept_and_not_counted():
         judging.hear(case)
     assert judging.of("a").judgement.verdict == "no_read"
     assert sum(judging.counts_of("127.0.0.1:30000").verdicts.values()) == 0
+
+
+def test_a_verdict_that_may_still_change_is_not_counted():
+    judging = Judging(judge, 0)
+    (case,) = cases("a")
+    case.witnessed.story.settled = False
+    proof = judging.hear(dataclasses.replace(case, final=False))
+    assert not proof.final
+    assert sum(judging.counts_of("127.0.0.1:30000").verdicts.values()) == 0
+    judging.hear(case)
+    assert judging.counts_of("127.0.0.1:30000").verdicts["no_read"] == 1
 
 
 def test_a_fault_while_judging_costs_that_proof_only(caplog):

@@ -169,6 +169,19 @@ async def test_what_the_engine_does_not_sample_is_not_exported(rings, receiver):
         await tell(rings, received, lambda written: traced(written, sampled=0), 0)
 
 
+async def test_a_request_that_is_still_under_way_is_not_told_yet(rings, receiver, monkeypatch):
+    from hicache_exporter.core import engine_ledger
+
+    def unfinished(written):
+        written.lookup("c", 300)
+        written.admit("c", 300)
+
+    monkeypatch.setattr(engine_ledger, "PROVISIONAL_NS", -1_000 * MS)
+    async with receiver() as received:
+        app = await tell(rings, received, unfinished, 0)
+    assert [proof.final for proof in app.judging.recent()] == [False]
+
+
 async def test_the_users_sampler_decides_for_traces_of_our_own(rings, receiver, monkeypatch):
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     async with receiver() as received:
