@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 upgrade=${1:-}
 uv=.venv-lock/bin/uv
-[ -x "$uv" ] || { python3 -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }
+[ -x "$uv" ] || { python3 -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv==0.13.9; }
 
 compile() { # compile OUTPUT ARGUMENTS...
   local output=$1

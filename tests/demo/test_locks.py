@@ -16,7 +16,7 @@ from hicache_proof.demo.releases import NEWEST, RELEASES
 
 ROOT = Path(__file__).parents[2]
 DEV = ROOT / "requirements" / "dev.txt"
-ALL = [DEV, *sorted(LOCKS.glob("*.txt"))]
+ALL = [lock for folder in (DEV.parent, LOCKS) for lock in sorted(folder.glob("*.txt")) if "overrides" not in lock.name]
 PIN = re.compile(r"^(?P<requirement>[^\s#][^\\#]*?)\s*\\?$((?:\n\s+--hash=sha256:[0-9a-f]{64}\s*\\?)*)", re.MULTILINE)
 
 
