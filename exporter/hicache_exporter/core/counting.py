@@ -20,8 +20,10 @@ assert set(CAUSE_NAMES.values()) == set(names.CAUSES)
 def admission(totals: Totals, story: Story, row: Row) -> None:
     """Count an admitted request and set the tier that served it."""
     prompt, device, host, storage, cached, computed, _, _ = numbers(row)
-    totals.prompt_tokens += max(prompt, 0)
-    totals.computed_tokens += max(computed, 0)
+    if prompt > 0:
+        totals.prompt_tokens += prompt
+    if computed > 0:
+        totals.computed_tokens += computed
     hits = served(device, host, storage, cached, story.loaded)
     for tier, tokens in hits.items():
         totals.hit_tokens[tier] += tokens

@@ -76,7 +76,7 @@ class Story:
 
     def note(self, row: Row) -> None:
         """Put a row on the request's timeline, which is bounded."""
-        self.last_seq = max(self.last_seq, row[SEQ])
+        self.last_seq = row[SEQ]
         self.last_ns = row[T_NS]
         if len(self.events) < MAX_EVENTS:
             self.events.append(row)
