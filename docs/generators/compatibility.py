@@ -21,7 +21,6 @@ RECORDED = {
     "transfers": (Kind.TRANSFER, Kind.TRANSFER_DONE),
     "evictions": (Kind.EVICT,),
 }
-CORES = {"rust": "Rust core", "python": "Python core"}
 HEAD = ("SGLang", "cache tree", "attached by", *RECORDED, "content", "device-clock time of")
 
 
@@ -44,8 +43,9 @@ def _line(row: Row) -> list[str]:
 
 
 def _tree(row: Row) -> str:
-    core = CORES.get(row["core"] or "") if row["tree"] == "UnifiedRadixCache" else None
-    return f"{row['tree']}, {core}" if core else str(row["tree"])
+    if row["core"] is None:
+        return str(row["tree"])
+    return f"{row['tree']}, {'Rust' if row['core'].startswith('Rust') else 'Python'} core"
 
 
 def _attached_by(release: str) -> str:

@@ -1,0 +1,94 @@
+"""Pages that are generated from the code say what the code says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "docs/build.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def generators(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import generators.alerts
+    import generators.build
+    import generators.compatibility
+    import generators.markdown
+    import generators.settings
+
+    return generators
+
+
+def test_what_is_committed_is_what_the_code_says() -> None:
+    checked = build("--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_drift_names_each_file_that_is_missing_or_out_of_date(generators, tmp_path: Path) -> None:
+    (tmp_path / "same.md").write_text("same")
+    (tmp_path / "old.md").write_text("old")
+    expected = {Path("same.md"): "same", Path("old.md"): "new", Path("none.md"): "new"}
+    assert generators.build.drift(tmp_path, expected) == ["old.md: out of date", "none.md: missing"]
+
+
+def test_a_marked_part_is_replaced_and_the_rest_of_the_page_kept(generators) -> None:
+    page = "before\n<!-- x:begin -->\nold\n<!-- x:end -->\nafter\n"
+    assert generators.markdown.between(page, "x", "new\n") == page.replace("old", "new")
+
+
+def test_a_page_without_the_mark_is_an_error_and_not_a_page_without_the_table(generators) -> None:
+    with pytest.raises(ValueError, match="no part marked x"):
+        generators.markdown.between("before", "x", "new")
+
+
+def test_a_release_that_recorded_no_evictions_gets_a_no(generators) -> None:
+    row = {
+        "release": "0.5.9", "tree": "HiRadixCache", "core": None, "timed": [], "content": "full",
+        "kinds": [1, 2, 3, 6, 7, 10],
+    }  # fmt: skip
+    last = generators.compatibility.rendered([row]).splitlines()[-1]
+    assert last == "| 0.5.9 | HiRadixCache | `launch` | yes | yes | yes | yes | no | full | none |"
+
+
+def test_a_release_whose_content_was_never_compared_does_not_claim_it(generators) -> None:
+    row = {
+        "release": "0.5.23",
+        "tree": "UnifiedRadixCache",
+        "core": "RustUnifiedTreeCore",
+        "timed": ["backups", "loads"],
+    }
+    last = generators.compatibility.rendered([{**row, "content": "full", "kinds": [1]}]).splitlines()[-1]
+    assert last.startswith("| 0.5.23 | UnifiedRadixCache, Rust core | plugin | yes | no |")
+    assert last.endswith("| no | loads and backups |")
+
+
+def test_releases_are_in_the_order_of_their_numbers(generators, tmp_path: Path) -> None:
+    for release in ("0.5.10", "0.5.9", "0.5.23"):
+        (tmp_path / f"{release}.json").write_text(f'{{"release": "{release}"}}')
+    assert [row["release"] for row in generators.compatibility.read(tmp_path)] == ["0.5.9", "0.5.10", "0.5.23"]
+
+
+def test_every_switch_that_the_plugin_reads_is_explained(generators) -> None:
+    source = (ROOT / "tracing_patch/hicache_tracing/config.py").read_text("utf-8")
+    read = {name for name in generators.settings.PLUGIN if f'"{name}"' in source}
+    assert read == set(generators.settings.PLUGIN) - {"HICACHE_WITNESS"}
+    assert source.count('get("HICACHE_WITNESS') == len(read)
+
+
+def test_every_alert_has_the_runbook_that_its_line_links(generators) -> None:
+    linked = [
+        line.partition("](")[2].partition(")")[0]
+        for line in generators.alerts.rendered().splitlines()
+        if "](../" in line
+    ]
+    assert len(linked) > 20
+    assert [target for target in linked if not (ROOT / "docs/reference" / target).exists()] == []
