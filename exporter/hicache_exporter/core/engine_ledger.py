@@ -104,8 +104,7 @@ class EngineLedger:
     def _news(self) -> Iterator[tuple[RankLedger, Story]]:
         """Stories of leading ranks that they or their siblings have told more about."""
         for ledger in self.ranks.values():
-            changed, ledger.changed = ledger.changed, {}
-            for story in changed:
+            for story in ledger.news():
                 if ledger.identity.leads:
                     yield ledger, story
                     continue

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hicache_exporter.core import rank_ledger as module
+from hicache_exporter.core import requests as module
 from hicache_exporter.core.totals import Totals
 from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, LoadBackOutcome, Tier
 

@@ -1,0 +1,146 @@
+"""The cache of one rank: copies between device and host, and what they and the evictions did to its blocks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from hicache_exporter.core import counting
+from hicache_exporter.core.decoding import RID, SEQ, T_NS, Row, numbers
+from hicache_exporter.core.moves import Moves
+from hicache_exporter.core.operations import ContentCheck, Move, Operation
+from hicache_exporter.core.requests import Requests
+from hicache_exporter.core.residency import Residency
+from hicache_exporter.core.tally import Tally
+from hicache_tracing.records import ABSENT, RID_SIZE, Direction, Kind, Tier, unpack_pairs, unpack_runs
+
+MAX_MARKS = 1024
+
+_NOBODY = bytes(RID_SIZE)  # no request is concerned
+
+
+class CacheEvents:
+    """Follows every queued copy to its end, and tells the requests that it served."""
+
+    def __init__(self, requests: Requests, tally: Tally, bytes_per_token: int | None) -> None:
+        self.moved: deque[Move] = deque(maxlen=MAX_MARKS)
+        """Finished transfers since somebody last took them from here."""
+        self.resets: deque[int] = deque(maxlen=MAX_MARKS)
+        """Positions of the records that told of a flush."""
+        self._requests = requests
+        self._tally = tally
+        self._bytes_per_token = bytes_per_token
+        self._residency = Residency(tally.forgot, self._slots_overwritten)
+        self._moves = Moves(tally.forgot)
+        self.tellers: dict[int, Callable[[Row], None]] = {
+            Kind.LOAD: self._load,
+            Kind.BACKUP: self._backup,
+            Kind.TRANSFER: self._transfer,
+            Kind.TRANSFER_DONE: self._transfer_done,
+            Kind.EVICT: self._evict,
+            Kind.RESET: self._reset,
+            Kind.CONTENT: self._content,
+            Kind.STORAGE_PREFETCH: self._storage_prefetch,
+        }
+
+    def release(self) -> None:
+        """Give back memory: nothing more will be told."""
+        self._residency.reset()
+        self._moves = Moves(self._tally.forgot)
+
+    def _load(self, row: Row) -> None:
+        node, tokens, identifier, runs, _, _, _, _ = numbers(row)
+        load = Operation(identifier, Direction.HOST_TO_DEVICE, node, tokens, row[RID], row[SEQ], row[T_NS])
+        load.read = self._residency.loaded(load, unpack_runs(self._tally.extra(row[SEQ]), runs))
+        if row[RID] != _NOBODY:
+            load.story = self._requests.story(row)
+            if load.story.admit is None:
+                load.story.loads.append(load)
+        self._moves.queued(load)
+        counting.load_queued(self._tally.totals, load)
+
+    def _backup(self, row: Row) -> None:
+        node, tokens, identifier, runs, complete, accepted, _, _ = numbers(row)
+        story = self._requests.stories.get(row[RID])
+        if story is not None:
+            story.note(row)
+        if not accepted:
+            self._tally.totals.backups_refused += 1
+            return
+        backup = Operation(identifier, Direction.DEVICE_TO_HOST, node, tokens, row[RID], row[SEQ], row[T_NS])
+        backup.story = story
+        self._moves.queued(backup)
+        if complete:
+            self._residency.backed_up(backup, unpack_runs(self._tally.extra(row[SEQ]), runs))
+        else:
+            self._residency.forget_slots()
+
+    def _transfer(self, row: Row) -> None:
+        identifier, direction, operations, tokens, size, _, _, _ = numbers(row)
+        move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
+        self._moves.submitted(move, unpack_pairs(self._tally.extra(row[SEQ]), operations))
+        for story in move.stories:
+            story.note(row)
+
+    def _transfer_done(self, row: Row) -> None:
+        identifier, direction, tokens, size, device_ns, finished, _, _ = numbers(row)
+        device = None if device_ns == ABSENT else device_ns
+        move = self._moves.done(identifier, row[T_NS], device, finished=bool(finished))
+        if move is None:  # its start was not seen: it still counts as a transfer
+            move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
+            move.finished, move.done_ns, move.device_ns = bool(finished), row[T_NS], device
+        exemplar = None
+        for story in move.stories:
+            story.note(row)
+            exemplar = exemplar or self._requests.sampled(story, (device or 0) / 1e9, row[T_NS])
+        self._ended(move)
+        counting.transfer_done(self._tally.totals, move, self._bytes_per_token, exemplar)
+        if move.direction == Direction.HOST_TO_DEVICE and finished:
+            counting.loads_finished(self._tally.totals, move)
+
+    def _ended(self, move: Move) -> None:
+        self.moved.append(move)
+        self._news(move)
+
+    def _news(self, move: Move) -> None:
+        for story in move.stories:
+            self._requests.news(story)
+
+    def _content(self, row: Row) -> None:
+        identifier, checked, mismatched, unseen, mode, layers, _, _ = numbers(row)
+        check = ContentCheck(checked, mismatched, unseen, mode, layers)
+        counting.content(self._tally.totals, check)
+        move = self._moves.find(identifier)
+        if move is None:
+            return
+        move.content = check
+        for story in move.stories:
+            story.note(row)
+        self._news(move)
+
+    def _storage_prefetch(self, row: Row) -> None:
+        runs, complete = numbers(row)[6:]
+        if row[RID] != _NOBODY:
+            self._requests.story(row)
+        if not complete:
+            self._residency.forget_slots()
+        elif runs > 0:
+            self._residency.filled_from_storage(unpack_runs(self._tally.extra(row[SEQ]), runs), row[T_NS])
+
+    def _evict(self, row: Row) -> None:
+        tier, cause, node, tokens, _, _, _, _ = numbers(row)
+        if tier == Tier.DEVICE:
+            self._residency.left_device(node, cause, tokens, row[T_NS], row[SEQ])
+        counting.eviction(self._tally.totals, cause, tokens)
+
+    def _reset(self, row: Row) -> None:
+        self.resets.append(row[SEQ])
+        self._tally.totals.resets += 1
+        self._residency.reset()
+        for move in self._moves.reset():
+            move.finished = False
+            move.done_ns = row[T_NS]
+            self._ended(move)
+
+    def _slots_overwritten(self, backup: Operation, now_ns: int) -> None:
+        self._tally.totals.l2_lifetime.observe(max(now_ns - backup.t_ns, 0) / 1e9)
