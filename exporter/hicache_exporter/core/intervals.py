@@ -77,9 +77,7 @@ class IntervalMap(Generic[V]):
     def _clipped(self, low: int, high: int, start: int, end: int) -> list[Piece[V]]:
         if low == high:
             return []
-        pieces = list(
-            zip(self._starts[low:high], self._ends[low:high], self._values[low:high], strict=True)
-        )
+        pieces = list(zip(self._starts[low:high], self._ends[low:high], self._values[low:high], strict=True))
         first, last = pieces[0], pieces[-1]
         if first[0] < start:
             pieces[0] = (start, first[1], first[2])

@@ -76,4 +76,3 @@ class Moves:
         dropped = list(self._open.values())
         self._open.clear()
         return dropped
-
