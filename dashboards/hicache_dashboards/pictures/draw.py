@@ -17,7 +17,7 @@ from hicache_dashboards.boards.model import Board, Panel
 from hicache_dashboards.pictures.answers import Prometheus, Window
 from hicache_dashboards.pictures.kinds import FAINT, INK, draw
 
-PAPER, CARD = "#111217", "#181b1f"
+PAPER, CARD = "#0d0f13", "#1f232b"
 COLUMNS, COLUMN, LINE = 24, 0.62, 0.3
 """Inches of one of the 24 columns, and of one unit of height."""
 TITLE_LINES, ROW_LINES = 3, 2
@@ -49,10 +49,10 @@ def picture(board: Board, prometheus: Prometheus, window: Window, path: Path) ->
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Few colours are used: a palette makes the file a third as large."""
+    """Few colours are used: with a palette the file is a third as large."""
     image = BytesIO()
     figure.savefig(image, format="png")
-    Image.open(image).quantize(128).save(path, optimize=True)
+    Image.open(image).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 def _placed(panels: Sequence[Panel]) -> list[tuple[Panel, int, int]]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from matplotlib import dates as mdates
-from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -20,7 +19,6 @@ from hicache_dashboards.pictures.answers import Series, Window
 INK, FAINT, DARK = "#ccccdc", "#6e7079", "#111217"
 OTHERS = (palette.SKY, palette.ORANGE, palette.GREEN, palette.PURPLE, palette.BLUE, palette.YELLOW, palette.RED, INK)
 OVER_TIME = ("lines", "stack", "percent", "heatmap", "states")
-OUTLINED = [patheffects.withStroke(linewidth=1.2, foreground=DARK)]
 
 
 def draw(panel: Panel, card: Axes, inner: Axes, answers: list[Series], window: Window) -> None:
@@ -41,8 +39,9 @@ def _lines(panel: Panel, axes: Axes, answers: list[Series]) -> None:
     for step in panel.steps:
         if step.at != float("-inf"):
             axes.axhline(step.at, color=step.colour, lw=0.8, ls="--")
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0) if low < -high / 10 else 0, panel.maximum * 1.02 if panel.maximum else max(high, 1e-9))
+    numbers = [value for series in answers for value in series.values if not math.isnan(value)]
+    highest = max([*numbers, *(step.at for step in panel.steps)], default=0)
+    axes.set_ylim(min([*numbers, 0]), (panel.maximum or highest or 1) * 1.04)
     _legend(panel, axes)
 
 
@@ -73,15 +72,15 @@ def _stat(panel: Panel, card: Axes, answers: list[Series]) -> None:
 
 
 def _bars(panel: Panel, card: Axes, answers: list[Series]) -> None:
-    room = int(panel.height * 1.4)
+    room = panel.height + 1
     shown, colours = answers[:room], _colours(answers)[:room]
     values = [_number(series.values[-1]) for series in shown]
     height, longest = 0.78 / max(len(shown), 4), max([*values, 1e-12])
     for index, (series, value, colour) in enumerate(zip(shown, values, colours, strict=True)):
         middle = 0.8 - (index + 0.5) * height
-        card.barh(middle, 0.94 * value / longest, left=0.03, height=height * 0.75, color=colour)
+        card.barh(middle - height * 0.3, 0.94 * value / longest, left=0.03, height=height * 0.25, color=colour)
         label = _fitting(f"{series.name}: {units.text(series.values[-1], panel.unit)}", panel.span * 8)
-        card.text(0.045, middle, label, va="center", size=7, path_effects=OUTLINED)
+        card.text(0.03, middle - height * 0.1, label, va="bottom", size=7)
     _and_more(card, answers, room)
 
 

@@ -27,8 +27,12 @@ def text(value: float, unit: str) -> str:
 def _seconds(value: float) -> str:
     for factor, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= factor:
-            return f"{value / factor:.3g} {name}" if value < 120 else f"{value / 60:.3g} min"
+            return f"{value / factor:.3g} {name}" if value < 120 else _minutes(value / 60)
     return "0 s"
+
+
+def _minutes(value: float) -> str:
+    return f"{value:.3g} min" if value < 120 else f"{value / 60:.3g} h"
 
 
 def _scaled(value: float, base: int, prefixes: tuple[str, ...]) -> str:
