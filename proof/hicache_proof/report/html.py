@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from hicache_proof.evidence import Transfer
-from hicache_proof.lab.run import LabRun, Measured
+from hicache_proof.lab.run import LabRun, Measured, Memory
 from hicache_proof.report import pictures, timeline, view, words
 from hicache_proof.stats import P95_NEEDS
 
@@ -124,12 +124,11 @@ def _matrix(run: LabRun) -> list[Line]:
     ]
 
 
-def _memory(line: Any) -> dict[str, str]:
+def _memory(line: Memory) -> dict[str, str]:
     return {
         "name": line.name,
         "before": view.amount(line.before, line.unit),
         "after": view.amount(line.after, line.unit),
-        "unit": line.unit if line.unit == "tokens" else "",
         "source": line.source,
     }
 

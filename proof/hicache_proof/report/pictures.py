@@ -27,7 +27,7 @@ class Tick(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One row of the timeline. ``x2`` is None for an instant; ``anchor`` keeps its time inside the picture."""
+    """One row of the timeline. ``x2`` is None for an instant; ``anchor``: start, end, or inside the bar."""
 
     y: float
     what: str
@@ -126,19 +126,18 @@ def _mark(event: Event, row: int, axis: scale.Axis) -> Mark:
         end = event.end_ns / 1e6
         x2 = max(_x(axis, end), x + 3)
         time = f"{event.ends} {end - start:.2f} ms"
+    time_x, anchor = _beside(x, x2, _LETTER * len(time))
+    return Mark(_y(row), event.what, event.detail, event.who, x, x2, time, time_x, anchor)
+
+
+def _beside(x: float, x2: float | None, width: float) -> tuple[float, str]:
+    """Where a label of that width goes: right of the mark, else inside the bar, else left of it."""
     right = x if x2 is None else x2
-    fits = right + 10 + _LETTER * len(time) <= WIDTH
-    return Mark(
-        _y(row),
-        event.what,
-        event.detail,
-        event.who,
-        x,
-        x2,
-        time,
-        right + 10 if fits else x - 10,
-        "start" if fits else "end",
-    )
+    if right + 10 + width <= WIDTH:
+        return right + 10, "start"
+    if x2 is not None and x2 - x >= width + 20:
+        return x + 10, "inside"
+    return x - 10, "end"
 
 
 def _strip(run: LabRun, row: int, name: str, meaning: str, seconds: list[float], axis: scale.Axis) -> Strip:

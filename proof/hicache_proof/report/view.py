@@ -100,11 +100,11 @@ def tokens(count: int) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """Tokens with separators, bytes with a binary prefix."""
+    """Bytes with a binary prefix, anything else with its unit."""
     if value is None:
         return DASH
     if unit != "bytes":
-        return f"{value:,.0f}"
+        return f"{value:,.0f} {unit}"
     for prefix in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
             return f"{value:,.0f} {prefix}" if prefix == "B" else f"{value:,.1f} {prefix}"

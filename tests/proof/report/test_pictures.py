@@ -78,3 +78,17 @@ def test_ticks_are_round(largest, labels):
 )
 def test_the_past_is_given_in_a_unit_that_can_be_held(ns, words):
     assert scale.ago(ns) == words
+
+
+@pytest.mark.parametrize(
+    ("x", "x2", "place"),
+    [
+        (500, None, (510, "start")),
+        (930, None, (920, "end")),
+        (500, 600, (610, "start")),
+        (500, 930, (510, "inside")),
+        (910, 930, (900, "end")),
+    ],
+)
+def test_a_time_stands_where_it_hides_nothing(x, x2, place):
+    assert pictures._beside(x, x2, 100) == place
