@@ -50,7 +50,6 @@ Parts that are not listed may import all."""
 
 LONG = {
     "exporter/hicache_exporter/names.py": "every metric family once: a list, not code",
-    "exporter/hicache_exporter/core/rank_ledger.py": "one turn of the ledger for each kind of record",
 }
 """Files of more than 300 lines, and why."""
 
