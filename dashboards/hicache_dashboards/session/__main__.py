@@ -1,0 +1,3 @@
+from hicache_dashboards.session.command import main
+
+main()

@@ -1,0 +1,73 @@
+"""A session as data: frames of exposition text, and what to serve at any moment of an endless replay.
+
+Gauges repeat from round to round. Counters go on from where the last round ended, as those of a living engine would;
+a reset every few minutes would show as a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+CUMULATIVE = ("_total", "_bucket", "_count", "_sum")
+_SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(\{(?:[^"}]|"(?:\\.|[^"\\])*")*\})? (\S+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    at: float
+    """Seconds since the session began."""
+    text: str
+    """OpenMetrics."""
+
+
+class Session:
+    """At least two frames, in order of time."""
+
+    def __init__(self, frames: list[Frame]) -> None:
+        self._frames = frames
+        self._ends = dict(_samples(frames[-1].text))
+        self._starts = dict(_samples(frames[0].text))
+        spacing = (frames[-1].at - frames[0].at) / (len(frames) - 1)
+        self.seconds = frames[-1].at - frames[0].at + spacing
+        """Length of one round."""
+
+    def at(self, seconds: float) -> str:
+        """What is served this long after the replay began."""
+        rounds, into = divmod(seconds, self.seconds)
+        index = bisect_right([frame.at for frame in self._frames], into + self._frames[0].at) - 1
+        text = self._frames[max(index, 0)].text
+        return "".join(self._line(line, int(rounds)) for line in text.splitlines(keepends=True))
+
+    def _line(self, line: str, rounds: int) -> str:
+        match = _SAMPLE.match(line)
+        if match is None:
+            return line
+        name, labels, value = match[1], match[2] or "", match[3]
+        if rounds and name.endswith(CUMULATIVE):
+            series = name + labels
+            grown = self._ends.get(series, 0.0) - self._starts.get(series, 0.0)
+            value = repr(float(value) + rounds * grown)
+        return f"{name}{labels} {value}\n"  # without its exemplar: the trace that it names was not recorded
+
+
+def load(path: Path) -> Session:
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return Session([Frame(*json.loads(line)) for line in lines])
+
+
+def save(path: Path, frames: Iterable[Frame]) -> None:
+    with lzma.open(path, "wt", encoding="utf-8", preset=9) as lines:
+        for frame in frames:
+            lines.write(json.dumps([frame.at, frame.text]) + "\n")
+
+
+def _samples(text: str) -> Iterable[tuple[str, float]]:
+    for line in text.splitlines():
+        if match := _SAMPLE.match(line):
+            yield match[1] + (match[2] or ""), float(match[3])
