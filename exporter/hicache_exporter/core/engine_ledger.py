@@ -114,12 +114,16 @@ class EngineLedger:
                         yield leader, told
 
     def _case(self, ledger: RankLedger, story: Story, *, final: bool) -> Case:
+        group = self._group(ledger)
+        siblings = {other.identity.rank: _whole(other, story.rid) for other in group}
         if final:
             story.settled = True
+            for same in (other.stories.get(story.rid) for other in group):
+                if same is not None:
+                    same.settled = True
             self._drop(story)
         else:
             self._provisional.add(story)
-        siblings = {other.identity.rank: _whole(other, story.rid) for other in self._group(ledger)}
         witnessed = Witnessed(ledger, story)
         return Case(witnessed, evidence_of(self.label, witnessed, siblings, self.clock_steps), final)
 

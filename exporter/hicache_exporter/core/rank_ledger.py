@@ -52,7 +52,7 @@ class RankLedger:
         self._totals = totals
         self._counting_from_ns = counting_from_ns
         self._tally = Tally(Totals())
-        self._requests = Requests(self._tally, clock)
+        self._requests = Requests(self._tally, clock, leads=identity.leads)
         self._cache = CacheEvents(self._requests, self._tally, identity.bytes_per_token)
         self._tellers: dict[int, Callable[[Row], None]] = {
             **dict.fromkeys(Kind, self._nothing),

@@ -12,6 +12,7 @@ from hicache_exporter.core.tally import RingClock, Tally
 from hicache_tracing.records import ABSENT, Kind, decode_rid
 
 MAX_STORIES = 4096
+MAX_SIBLING_STORIES = 1024  # of a rank that does not lead: needed only until the leading rank's verdict is final
 MAX_TEXTS = 8192
 
 _64 = 0xFFFFFFFFFFFFFFFF
@@ -20,12 +21,13 @@ _64 = 0xFFFFFFFFFFFFFFFF
 class Requests:
     """Bounded: the oldest story goes first, and is told to have no more news."""
 
-    def __init__(self, tally: Tally, clock: RingClock) -> None:
+    def __init__(self, tally: Tally, clock: RingClock, *, leads: bool) -> None:
         self.stories: dict[bytes, Story] = {}
         self.changed: dict[Story, None] = {}
         """Stories with news since somebody last took them from here."""
         self._tally = tally
         self._clock = clock
+        self._room = MAX_STORIES if leads else MAX_SIBLING_STORIES
         self._texts: dict[bytes, str] = {}
         self.tellers: dict[int, Callable[[Row], None]] = {
             Kind.LOOKUP: self._lookup,
@@ -57,7 +59,7 @@ class Requests:
         story = self.stories.get(rid)
         if story is None:
             story = self.stories[rid] = Story(rid, row[SEQ])
-            if len(self.stories) > MAX_STORIES:
+            if len(self.stories) > self._room:
                 self._forget(next(iter(self.stories)))
         story.note(row)
         return story

@@ -123,6 +123,26 @@ def test_only_the_leading_rank_is_judged_and_hears_its_siblings():
     assert [(v.rank, v.host_tokens, v.loaded_tokens) for v in case.evidence.ranks] == [("tp1", 299, 299)]
 
 
+def test_what_a_sibling_told_may_be_forgotten_once_the_verdict_is_final(monkeypatch):
+    from hicache_exporter.core import requests
+
+    monkeypatch.setattr(requests, "MAX_SIBLING_STORIES", 2)
+    engine, (first, second) = engine_with(0, 1)
+    judged = []
+    for request in "abcdef":
+        for ledger in (first, second):
+            scribe = Scribe()
+            scribe.next_seq = 1 + 100 * len(judged)
+            scribe.lookup(request, 300)
+            scribe.admit(request, 300)
+            scribe.first_token(request, 300)
+            tell(ledger, scribe)
+        judged += engine.due(scribe.now_ns)
+    assert [(case.evidence.request_id, case.final) for case in judged] == [(request, True) for request in "abcdef"]
+    assert engine.totals["tp1"].forgotten["requests"] == 0
+    assert len(second.stories) == 2
+
+
 def test_it_waits_for_a_live_sibling_but_not_for_a_dead_one():
     engine, (first, second) = engine_with(0, 1)
     scribe = Scribe()
