@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from hicache_proof.demo import engine as engine_module
+from hicache_proof.demo import scratch
 from hicache_proof.demo.engine import Engine, EngineSpec
 from hicache_proof.demo.environment import Environment
 from hicache_proof.demo.errors import EngineError
@@ -71,6 +73,19 @@ def test_rings_survive_a_kill_until_it_is_closed(stand_in, tmp_path: Path) -> No
     assert (engine.rings / "1-1.ring").exists()
     engine.close()
     assert not engine.rings.exists()
+
+
+def test_what_a_killed_run_left_behind_goes_with_the_next_one(stand_in, tmp_path: Path, monkeypatch) -> None:
+    stand_in(SERVER)
+    monkeypatch.setattr(scratch, "SHARED_MEMORY", tmp_path)
+    with subprocess.Popen(["/bin/true"]) as dead:
+        pass
+    left, in_use = tmp_path / f"hicache-demo-{dead.pid}-x", tmp_path / f"hicache-demo-{os.getpid()}-x"
+    for folder in (left, in_use):
+        (folder / "rings").mkdir(parents=True)
+    with Engine(EngineSpec(), tmp_path / "run") as engine:
+        assert engine.rings.is_relative_to(tmp_path)
+    assert (left.exists(), in_use.exists()) == (False, True)
 
 
 def test_death_at_the_start_is_noticed_at_once_and_quoted(stand_in, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +18,7 @@ from hicache_proof.demo import environment, leash
 from hicache_proof.demo.errors import EngineError
 from hicache_proof.demo.plugin_path import make_plugin_paths
 from hicache_proof.demo.processes import group_members
+from hicache_proof.demo.scratch import make_scratch
 from hicache_proof.demo.spec import EngineSpec, environment_variables, server_arguments
 from hicache_proof.demo.store import Say
 
@@ -96,7 +96,7 @@ class Engine:
     def _launch(self) -> None:
         installed = environment.ensure(self.spec.version, self._say)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._scratch = Path(tempfile.mkdtemp(prefix="hicache-demo-", dir=_shared_memory()))
+        self._scratch = make_scratch()
         self.rings = self._scratch / "rings"
         self.rings.mkdir(mode=0o700)
         self.port = _free_port()
@@ -135,11 +135,6 @@ class Engine:
         process, self._leash = self._leash, None
         if process is not None:
             process.communicate(message, timeout=leash.GRACE + 30)
-
-
-def _shared_memory() -> str | None:
-    """Where rings belong: in memory, but not in the engine's. None: the system's temporary folder has to do."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _free_port() -> int:
