@@ -72,7 +72,7 @@ def perform(engine: Engine, script: list[tuple[Any, ...]]) -> list[Any]:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(script=st.lists(actions, min_size=15, max_size=60))
 def test_the_engine_does_the_same_and_the_records_hold_together(release, tmp_path_factory, script):
