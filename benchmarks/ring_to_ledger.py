@@ -116,7 +116,8 @@ def main() -> None:
     else:
         print(
             f"{best['records_per_second']:,.0f} records/s a core (best of 5): "
-            f"{best['read_us_per_record']:.2f} us to copy and check, {best['ledger_us_per_record']:.2f} us in the ledger"
+            f"{best['read_us_per_record']:.2f} us to copy and check, "
+            f"{best['ledger_us_per_record']:.2f} us in the ledger"
         )
 
 

