@@ -50,6 +50,7 @@ Parts that are not listed may import all."""
 
 LONG = {
     "exporter/hicache_exporter/names.py": "every metric family once: a list, not code",
+    "tracing_patch/hicache_tracing/records.py": "the layout that both sides share, in one place",
 }
 """Files of more than 300 lines, and why."""
 
@@ -133,4 +134,5 @@ def test_long_files_have_a_reason() -> None:
         for package in PACKAGES
         for _, path in modules(package)
     }
-    assert {path for path, lines in lengths.items() if lines > 300} == set(LONG)
+    assert {path for path, lines in lengths.items() if lines > 300} <= set(LONG)
+    assert set(LONG) <= set(lengths), "a file of the list is gone"
