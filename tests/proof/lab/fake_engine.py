@@ -43,6 +43,9 @@ class FakeEngine:
     """``cached_tokens_details`` in replies: given, null or absent."""
     backs_up: bool = True
     loads_back_in_b: bool = False
+    warm_in_a: bool = False
+    """Finds half of a prompt in L1 that it has never seen."""
+    caches: bool = True
     damages: bool = False
     serves_others: int = 0
     others_each_request: int = 0
@@ -68,7 +71,9 @@ class FakeEngine:
             self.bodies.append(body)
             if len(self.bodies) == self.interrupts_at:
                 os.kill(os.getpid(), signal.SIGINT)
-            device, host = self._match(ids)
+            device, host = self._match(ids) if self.caches else (0, 0)
+            if self.warm_in_a and rid.endswith("-A"):
+                device = len(ids) // 2
             if self.loads_back_in_b and rid.endswith("-B"):
                 device, host = 0, device
             self._store(ids, host)

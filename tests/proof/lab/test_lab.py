@@ -49,6 +49,8 @@ def test_without_the_recorder_a_read_is_only_consistent(ask, run_of):
     ("engine", "says"),
     [
         (FakeEngine(loads_back_in_b=True), "series B (repetition 1) must show no load-back"),
+        (FakeEngine(warm_in_a=True), "series A (repetition 1) was not cold"),
+        (FakeEngine(caches=False), "series B must be served from L1, but only 0 of"),
         (FakeEngine(backs_up=False), "precondition failed: not backed up: 0 of"),
         (FakeEngine(backs_up=False, policy="write_back"), "backs a prefix up only when L1 evicts it"),
         (FakeEngine(serves_others=2), "is serving other requests (2 running, 0 queued)"),
@@ -141,6 +143,18 @@ def test_every_series_asks_as_it_should(ask):
     assert cold != warm
     assert cold[:-16] == warm[:-16]
     assert len({ids[0] for ids in by_series["load"]}) == len(by_series["load"])
+
+
+def test_the_warm_up_has_the_shapes_of_the_series_and_none_of_their_prompts(ask):
+    engine = FakeEngine()
+    ask(engine, "--repetitions", "2")
+    warm_up, series = engine.bodies[1:5], engine.bodies[5:]
+    assert [body["rid"].rsplit("-", 1)[1] for body in warm_up] == ["A", "B", "B", "miss"]
+    opening, question = warm_up[0]["input_ids"], warm_up[1]["input_ids"]
+    assert opening[:-16] == question[:-16]
+    assert opening != question
+    assert len(opening) == len(series[0]["input_ids"])
+    assert not {body["input_ids"][0] for body in warm_up} & {body["input_ids"][0] for body in series}
 
 
 def test_traffic_of_others_costs_the_counters_and_is_reported(run_of):

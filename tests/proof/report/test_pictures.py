@@ -34,6 +34,19 @@ def test_a_client_on_another_machine_is_left_out(proven):
     assert "client" not in {event.who for event in timeline.of(elsewhere).during}
 
 
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_clock_that_is_ahead_or_behind_is_another_clock(proven, seconds):
+    reply = proven.deciding.reply
+    shift = seconds * 10**9
+    other = replace(
+        reply,
+        sent_ns=reply.sent_ns + shift,
+        first_token_ns=reply.first_token_ns + shift,
+        done_ns=reply.done_ns + shift,
+    )
+    assert not timeline.one_clock(replace(proven.deciding, reply=other))
+
+
 def test_nothing_seen_gives_no_timeline(unwatched):
     assert timeline.of(unwatched.deciding) is None
     assert pictures.draw_timeline(unwatched.deciding) is None
