@@ -9,7 +9,13 @@ import pytest
 from hicache_dashboards.session.model import Frame, Session, load, save
 
 FIRST = '# TYPE hits counter\nhits_total{tier="host"} 100.0 # {trace_id="a"} 1.0 1.5\n# TYPE up gauge\nup 1\n# EOF\n'
-LAST = FIRST.replace('100.0 # {trace_id="a"} 1.0 1.5', '160.0\nhits_total{tier="device"} 5.0').replace("up 1", "up 0")
+LAST = """# TYPE hits counter
+hits_total{tier="host"} 160.0
+hits_total{tier="device"} 5.0
+# TYPE up gauge
+up 0
+# EOF
+"""
 
 
 @pytest.fixture

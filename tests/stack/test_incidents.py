@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .conftest import Stack
+from .waiting import wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.engine, pytest.mark.timeout(900)]
 RUNBOOKS = Path(__file__).parents[2] / "dashboards" / "runbooks"
 LONG = 150.0
-
-
-def wait_until(true: Callable[[], object], what: str, deadline: float = LONG) -> None:
-    end = time.monotonic() + deadline
-    while not true():
-        assert time.monotonic() < end, f"not within {deadline} s: {what}"
-        time.sleep(0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +20,8 @@ def usual(stack: Stack) -> None:
     """Every incident begins with a healthy engine whose usual values are known."""
     stack.traffic.repeating = True
     norm = "hicache:hit_ratio:baseline and hicache:ttft_seconds:mean_baseline and hicache:hit_ratio:recent > 0.5"
-    wait_until(lambda: stack.prometheus.query(norm), "the engine has a norm, and is at it")
-    wait_until(lambda: not stack.prometheus.alerts(), f"nothing fires, but {stack.prometheus.alerts()} did")
+    wait_until(lambda: stack.prometheus.query(norm), "the engine has a norm, and is at it", LONG)
+    wait_until(lambda: not stack.prometheus.alerts(), f"nothing fires, but {stack.prometheus.alerts()} did", LONG)
 
 
 def assert_told(stack: Stack, alert: str, since: int, receiver: str, says: str) -> None:
@@ -88,7 +81,7 @@ def test_a_lab_run_pages_nobody(stack: Stack) -> None:
     since = len(stack.webhook.told)
     stack.prometheus.watch([{"targets": [stack.sidecar], "labels": {"purpose": "lab"}}])
     try:
-        wait_until(lambda: stack.prometheus.query('hicache_engine_up{purpose="lab"}'), "the target is labelled")
+        wait_until(lambda: stack.prometheus.query('hicache_engine_up{purpose="lab"}'), "the target is labelled", LONG)
         with stack.fault("damage"):
             assert_told(stack, "HiCacheContentDamaged", since, "lab", "differ from what was backed up")
     finally:

@@ -17,7 +17,7 @@ from hicache_dashboards.pictures.draw import picture
 from hicache_dashboards.queries.model import Query
 
 from .conftest import Stack
-from .test_incidents import wait_until
+from .waiting import wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -49,7 +49,7 @@ def watched(stack: Stack) -> Stack:
     """Hits of every tier, load-backs, evictions and a flush have been seen."""
     stack.traffic.repeating = True
     seen = "sum(increase(hicache_hit_tokens_total{tier='host'}[60s])) > 0"
-    wait_until(lambda: stack.prometheus.query(seen), "L2 is read")
+    wait_until(lambda: stack.prometheus.query(seen), "L2 is read", 150)
     time.sleep(20)
     return stack
 
