@@ -24,6 +24,7 @@ def generators(monkeypatch: pytest.MonkeyPatch):
     import generators.compatibility
     import generators.markdown
     import generators.settings
+    import generators.website
 
     return generators
 
@@ -92,3 +93,17 @@ def test_every_alert_has_the_runbook_that_its_line_links(generators) -> None:
     ]
     assert len(linked) > 20
     assert [target for target in linked if not (ROOT / "docs/reference" / target).exists()] == []
+
+
+def test_on_the_site_a_link_leads_from_where_the_page_is_there(generators) -> None:
+    moved = generators.website.moved
+    assert moved("[a](docs/concepts.md#witnesses)", "README.md") == "[a](concepts.md#witnesses)"
+    assert moved("[a](../../README.md)", "guides/gpu.md") == "[a](../README.md)"
+    assert moved("[a](dashboards/runbooks)", "README.md") == "[a](dashboards/runbooks/README.md)"
+    assert moved("[![p](docs/pictures/x.png)](docs/tutorial.md)", "README.md") == "[![p](pictures/x.png)](tutorial.md)"
+
+
+def test_on_the_site_what_is_no_page_is_no_link(generators) -> None:
+    assert generators.website.moved("the [schema](proof/x.json), [b](https://b.example)", "README.md") == (
+        "the schema, [b](https://b.example)"
+    )
