@@ -38,6 +38,7 @@ bench: setup ## what recording, reading and judging cost on this machine
 
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py
+	@$(BIN)/python docs/build.py --compatibility out/compatibility
 
 setup: $(PROJECT) ## .venv with the locked packages and this project
 

@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def moved(markdown: str, address: str) -> str:
-    """``markdown`` with its links as they must be at ``address``; a link to what is no page of the site is plain text."""
+    """``markdown`` with its links as they must be at ``address``; a link to what is not on the site is plain text."""
     lies_at = address if address in beside() else f"docs/{address}"
 
     def target(path: str) -> str | None:
