@@ -52,9 +52,16 @@ def _alert(settings: Settings, alert: Alert) -> dict[str, Any]:
             "summary": alert.summary,
             "action": alert.action,
             "runbook_url": settings.links.runbook.format(alert=alert.name),
-            "dashboard_url": f"{settings.links.grafana}/d/{alert.board}",
+            "dashboard_url": f"{settings.links.grafana}/d/{alert.board}{_variables(alert)}",
         },
     }
+
+
+def _variables(alert: Alert) -> str:
+    """The board opens on what the alert is about, as far as the alert's own words show that it has these labels."""
+    about = [label for label in ("instance", "engine") if f"$labels.{label} " in alert.summary]
+    pairs = [f"var-{label}={{{{ $labels.{label} | urlquery }}}}" for label in about]
+    return f"?{'&'.join(pairs)}" if pairs else ""
 
 
 class _Dumper(yaml.SafeDumper):

@@ -140,9 +140,12 @@ def _expected(rules: list[dict[str, Any]], fired: dict[str, str]) -> dict[str, A
     rule = next(rule for rule in alerts if labels.get("statistic") == rule["labels"].get("statistic"))
     identity = ENGINE if "$labels.engine" in rule["annotations"]["summary"] else TARGET
     expected = {**identity, **rule["labels"], **labels}
+    board = rule["annotations"]["dashboard_url"]
+    for label, value in ENGINE.items():
+        board = board.replace(f"{{{{ $labels.{label} | urlquery }}}}", value.replace(":", "%3A"))
     return {
         "exp_labels": {label: value for label, value in expected.items() if value is not None},
-        "exp_annotations": {**rule["annotations"], "summary": fired["summary"]},
+        "exp_annotations": {**rule["annotations"], "summary": fired["summary"], "dashboard_url": board},
     }
 
 

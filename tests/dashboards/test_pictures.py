@@ -89,7 +89,7 @@ def test_a_query_is_asked_over_everything_with_durations_filled_in(canned: Canne
 @pytest.mark.parametrize(
     "canned", [None, {"tier": "host", "le": "0.5", "gpu": "GPU-a"}], indirect=True, ids=["empty", "full"]
 )
-@pytest.mark.parametrize("uid", ["hicache-overview", "hicache-machine"])
+@pytest.mark.parametrize("uid", ["hicache-overview", "hicache-storage"])
 def test_a_board_becomes_an_image(uid: str, canned: Canned, tmp_path: Path) -> None:
     board = next(board for board in boards(config.load()) if board.uid == uid)
     picture(board, Prometheus(canned.url), WINDOW, tmp_path / "board.png")
