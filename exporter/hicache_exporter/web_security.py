@@ -51,7 +51,6 @@ class WebSecurity:
             log.warning("the web config was not read again: %s", error)
             return
         self._config = config
-        self._good.clear()
 
     @web.middleware
     async def authenticate(self, request: web.Request, handler: Handler) -> web.StreamResponse:

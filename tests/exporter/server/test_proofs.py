@@ -98,6 +98,28 @@ async def test_waiting_for_a_request_that_is_still_to_come(sidecar, rings):
     assert told["judgement"]["verdict"] == "proven"
 
 
+async def test_waiting_does_not_end_with_a_verdict_that_may_still_change(sidecar, rings, monkeypatch):
+    from hicache_exporter.core import engine_ledger
+    from hicache_tracing.records import Direction
+
+    monkeypatch.setattr(engine_ledger, "PROVISIONAL_NS", -1_000_000_000)
+    written = RingFile(rings)
+    async with sidecar() as client:
+        written.now_ns = time.monotonic_ns()
+        written.lookup("c", 300, host=299)
+        written.load("c", 1, [(0, 299)])
+        written.admit("c", 300, host=299)
+        written.transfer(1, Direction.HOST_TO_DEVICE, [(1, 1)], 299)
+        written.first_token("c")
+        assert (await get(client, "/proofs/c"))["final"] is False
+        asked = asyncio.create_task(get(client, "/proofs/c", wait=10))
+        await asyncio.sleep(0.3)
+        assert not asked.done()
+        written.transfer_done(1, Direction.HOST_TO_DEVICE, 299)
+        told = await asyncio.wait_for(asked, 2)
+    assert (told["final"], told["evidence"]["transfers"][0]["finished"]) == (True, True)
+
+
 async def test_waiting_ends_when_the_time_is_over(sidecar, rings):
     RingFile(rings)
     async with sidecar() as client:

@@ -185,6 +185,21 @@ def test_the_list_of_commands_imports_none_of_them():
     assert done.stdout.rstrip().endswith("[]")
 
 
+def test_an_engines_multiprocess_registry_is_never_joined():
+    """prometheus_client decides by the environment, when it is imported."""
+    code = (
+        "import os, sys; sys.argv = ['hicache-witness', '--help']\n"
+        "from hicache_exporter.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "from prometheus_client import values\n"
+        "print(values.ValueClass.__name__, 'PROMETHEUS_MULTIPROC_DIR' in os.environ)"
+    )
+    variables = environment(PROMETHEUS_MULTIPROC_DIR="/nowhere")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables)
+    assert done.stdout.rstrip().endswith("MutexValue False")
+
+
 def test_an_unknown_command_is_told(rings):
     done = run("nonsense")
     assert done.returncode == 2

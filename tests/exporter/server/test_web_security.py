@@ -71,6 +71,8 @@ async def test_only_known_users_with_their_password_may_ask(rings, config):
             assert await status(server, "/proofs", headers=user("anna", "secret")) == 200
         assert await status(server, "/proofs", headers=user("anna", "wrong")) == 401
         assert await status(server, "/proofs", headers=user("berta", "secret")) == 401
+        # what an unknown user's password is held against, so that the answer takes as long
+        assert await status(server, "/proofs", headers=user("berta", "nobody")) == 401
         assert await status(server, "/metrics") == 401
         assert await status(server, "/") == 401
 
