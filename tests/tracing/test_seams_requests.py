@@ -30,7 +30,6 @@ class TestLookupAndAdmission:
             "cached_tokens": 0,
             "computed_tokens": 300,
             "first_chunk_tokens": 300,
-            "retracted": 0,
         }
 
     def test_of_a_prompt_that_the_device_holds(self, engine):

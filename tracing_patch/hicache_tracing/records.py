@@ -116,7 +116,6 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
         "cached_tokens",
         "computed_tokens",
         "first_chunk_tokens",
-        "retracted",
     ),
     # init_load_back returned: what was promised, what was loaded, why not (LoadBackOutcome)
     Kind.LOAD_BACK: (

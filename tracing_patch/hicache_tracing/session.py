@@ -75,6 +75,7 @@ class Session:
         self.last_lookup: tuple[str, int, int] | None = None
         self.witness: ContentWitness | None = None
         self.host_slots_readable = True
+        self.weight_updates = 0
         self._keys: dict[Any, bytes] = {}
         self._kept = 0  # characters in them
 
@@ -215,8 +216,11 @@ class Session:
 
     def _done(self, direction: Direction, entry: tuple[int, Any, int, int], *, finished: int) -> None:
         transfer_id, ack, tokens, size = entry
-        if self.witness is not None and direction is Direction.DEVICE_TO_HOST:
-            self.witness.backup_finished(transfer_id)
+        if self.witness is not None:
+            if direction is Direction.DEVICE_TO_HOST:
+                self.witness.backup_finished(transfer_id)
+            else:
+                self.witness.load_finished(transfer_id)
         nanoseconds = dialects.device_ns(ack) if finished else ABSENT
         self.write(Kind.TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
 

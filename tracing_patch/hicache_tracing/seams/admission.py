@@ -35,7 +35,6 @@ def admission(session: Session) -> tuple[Before, After]:
                 dialects.number(getattr(req, "cached_tokens", None)),
                 prompt - prefix,
                 dialects.first_chunk(req),
-                0,
             )
             parent = trace_context.of(req)
             if parent is not None:

@@ -150,7 +150,7 @@ def storage_drain(session: Session) -> tuple[Before, After]:
     """_drain_storage_control_queues_impl: backups whose entry disappears have been acknowledged."""
 
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
-        return list(args[0].ongoing_backup)
+        return list(args[0].ongoing_backup)  # a few at a time: those under way
 
     def after(open_before: list[Any], _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         for operation in open_before:

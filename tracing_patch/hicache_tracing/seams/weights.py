@@ -11,12 +11,11 @@ from hicache_tracing.session import Session
 
 
 def update(session: Session) -> tuple[Before, After]:
-    updates = 0
-
-    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        nonlocal updates
-        updates += 1
-        session.write(Kind.WEIGHTS, b"", updates)
+    def after(_token: None, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        if getattr(result, "success", True) is False:
+            return
+        session.weight_updates += 1
+        session.write(Kind.WEIGHTS, b"", session.weight_updates)
 
     return nothing_before, after
 

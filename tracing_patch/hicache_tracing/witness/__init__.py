@@ -38,6 +38,9 @@ class ContentWitness(Protocol):
     def loaded(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         """A host-to-device transfer was handed to the device: compare its rows once it has finished."""
 
+    def load_finished(self, transfer: int) -> None:
+        """The engine saw it finished and no longer locks the loaded rows for it."""
+
     def left_device(self) -> None:
         """Rows left the device: a comparison still under way can no longer be trusted."""
 

@@ -41,6 +41,9 @@ class CpuWitness:
         cost = perf_counter_ns() - started
         self._results.append((transfer, checked, int(wrong.sum()), unseen, self._mode, len(self._buffers), cost))
 
+    def load_finished(self, transfer: int) -> None:
+        pass
+
     def left_device(self) -> None:
         pass
 

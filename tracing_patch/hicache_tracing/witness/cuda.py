@@ -5,8 +5,9 @@ Order of events, none of which the engine's streams or thread wait for:
 - backup: our stream waits for the transfer's *start* event (the engine's own fence: the rows are final), then signs.
   Rows stay locked until the engine has seen the transfer finished; if our kernel is not done by then, the rows may be
   reused, so these slots become unseen.
-- load: our stream waits for the transfer's *finish* event, then compares. If rows leave the device before the
-  comparison is done, its result is void: unseen, not damaged.
+- load: our stream waits for the transfer's *finish* event, then compares. The engine holds the loaded rows locked
+  until it has seen the transfer finished; if rows leave the device after that and before the comparison is done, its
+  result is void: unseen, not damaged.
 
 Counters run on for ever on the device; after each comparison they are copied to pinned memory, and the difference to
 the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (as many bytes as a token's KV).
@@ -27,7 +28,7 @@ STAGED = 1 << 20  # host slots in the pinned staging ring: 8 MiB
 
 
 class _Comparison:
-    __slots__ = ("copy", "cost", "done", "slots", "tokens", "transfer", "void")
+    __slots__ = ("copy", "cost", "done", "slots", "tokens", "transfer", "unlocked", "void")
 
     def __init__(self, transfer: int, tokens: int, copy: int, slots: Any, done: Any, cost: int) -> None:
         self.transfer = transfer
@@ -36,6 +37,7 @@ class _Comparison:
         self.slots = slots  # kept alive until the kernel has read them
         self.done = done
         self.cost = cost
+        self.unlocked = False  # the engine may give the rows away
         self.void = False
 
 
@@ -104,8 +106,8 @@ class CudaWitness:
             stream.wait_event(ack.start_event)
             self.kernels.sign(self._rows(device), slots)
             done = stream.record_event()
-        if len(self._signing) >= PENDING:
-            self._signing.clear()
+        if len(self._signing) >= PENDING:  # an engine that never tells of finished backups: stop trusting the oldest
+            self.backup_finished(next(iter(self._signing)))
         self._signing[transfer] = (done, slots)
 
     def backup_finished(self, transfer: int) -> None:
@@ -125,7 +127,8 @@ class CudaWitness:
         with self._torch.cuda.stream(self._stream):
             self._seen.zero_()
         self._signing.clear()
-        self.left_device()
+        for comparison in self._pending:
+            comparison.void = True
 
     # -- comparing -------------------------------------------------------------------------------------------
 
@@ -149,9 +152,14 @@ class CudaWitness:
         cost = perf_counter_ns() - started
         self._pending.append(_Comparison(transfer, tokens, copy, slots, done, cost))
 
+    def load_finished(self, transfer: int) -> None:
+        for comparison in self._pending:
+            if comparison.transfer == transfer:
+                comparison.unlocked = True
+
     def left_device(self) -> None:
         for comparison in self._pending:
-            if not comparison.void and not comparison.done.query():
+            if comparison.unlocked and not comparison.void and not comparison.done.query():
                 comparison.void = True
 
     def report(self, write: Callable[..., None]) -> None:
