@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -116,6 +117,19 @@ def test_an_interrupt_while_it_starts_ends_it(stand_in, tmp_path: Path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         engine.start()
     assert not engine.alive
+    assert engine.pids == []
+
+
+@pytest.mark.parametrize("after", [0.0, 0.5], ids=["before it is launched", "while it is awaited"])
+def test_closed_from_another_thread_while_it_starts_it_gives_up(stand_in, tmp_path: Path, after: float) -> None:
+    stand_in(SILENT)
+    engine = Engine(EngineSpec(), tmp_path / "run")
+    with ThreadPoolExecutor(1) as thread:
+        started = thread.submit(engine.start, deadline=60)
+        time.sleep(after)
+        engine.close()
+        with pytest.raises(EngineError, match="closed while it was starting|died at its start"):
+            started.result(timeout=30)
     assert engine.pids == []
 
 

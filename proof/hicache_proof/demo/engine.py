@@ -45,6 +45,7 @@ class Engine:
         self._say = say
         self._leash: subprocess.Popen[str] | None = None
         self._group = 0
+        self._closed = False
 
     @property
     def url(self) -> str:
@@ -83,6 +84,8 @@ class Engine:
         self._end("9")
 
     def close(self) -> None:
+        """For good. A ``start`` that is still at work in another thread gives up."""
+        self._closed = True
         self.stop()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -103,7 +106,7 @@ class Engine:
         plugin = make_plugin_paths(self._scratch / "plugin", installed.release.plugin_loader)
         arguments = server_arguments(self.spec, installed.release, installed.model, self.port)
         with self.log.open("w") as log:
-            self._leash = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-I", leash.__file__, str(installed.python), "-m", "sglang.launch_server", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -113,11 +116,14 @@ class Engine:
                 env=environment_variables(self.spec, os.environ, (*plugin, *installed.paths), self.rings),
                 start_new_session=True,  # Ctrl-C is for us alone
             )
-        assert self._leash.stdout is not None
-        self._group = int(self._leash.stdout.readline() or 0)
+        assert process.stdout is not None
+        self._group = int(process.stdout.readline() or 0)
+        self._leash = process  # only now: ``close`` in another thread must not take what is half started
 
     def _wait(self, deadline: float) -> None:
         while time.monotonic() < deadline:
+            if self._closed:
+                raise EngineError(f"SGLang {self.spec.version} was closed while it was starting")
             if not self.alive:
                 raise EngineError(f"SGLang {self.spec.version} died at its start. {self._last_words()}")
             try:
