@@ -128,7 +128,7 @@ def test_closed_from_another_thread_while_it_starts_it_gives_up(stand_in, tmp_pa
         started = thread.submit(engine.start, deadline=60)
         time.sleep(after)
         engine.close()
-        with pytest.raises(EngineError, match="closed while it was starting|died at its start"):
+        with pytest.raises(EngineError, match=r"closed while it was starting|died at its start"):
             started.result(timeout=30)
     assert engine.pids == []
 
