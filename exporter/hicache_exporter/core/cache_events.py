@@ -128,9 +128,10 @@ class CacheEvents:
             self._residency.filled_from_storage(unpack_runs(self._tally.extra(row[SEQ]), runs), row[T_NS])
 
     def _evict(self, row: Row) -> None:
-        tier, cause, node, tokens, _, _, _, _ = numbers(row)
+        tier, cause, node, tokens, runs, complete, _, _ = numbers(row)
         if tier == Tier.DEVICE:
-            self._residency.left_device(node, cause, tokens, row[T_NS], row[SEQ])
+            kept = unpack_runs(self._tally.extra(row[SEQ]), runs) if complete else None
+            self._residency.left_device(node, cause, tokens, row[T_NS], row[SEQ], kept)
         counting.eviction(self._tally.totals, cause, tokens)
 
     def _reset(self, row: Row) -> None:

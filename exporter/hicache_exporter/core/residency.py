@@ -19,26 +19,36 @@ Run = tuple[int, int]
 """(first host slot, count)"""
 
 
-class Copy:
-    """One stretch of blocks in the host: who wrote it, and since when the device may hold it no longer."""
-
-    __slots__ = ("backup", "demoted_before", "returned", "since_ns")
-
-    def __init__(self, backup: Operation, since_ns: int, demoted_before: int, *, returned: bool) -> None:
-        self.backup = backup
-        self.since_ns = since_ns
-        """The blocks were on the device at this time: they were backed up from it, or loaded back to it."""
-        self.demoted_before = demoted_before
-        """Tokens seen leaving the device, over all nodes, up to then."""
-        self.returned = returned
-
-
 class Departure(NamedTuple):
     """A node that was seen leaving the device with its host copy kept."""
 
     t_ns: int
     tokens: int
     seq: int
+
+
+class Copy:
+    """One stretch of blocks in the host: who wrote it, and since when the device may hold it no longer."""
+
+    __slots__ = ("backup", "demoted_before", "left", "returned", "since_ns")
+
+    def __init__(
+        self,
+        backup: Operation,
+        since_ns: int,
+        demoted_before: int,
+        *,
+        returned: bool,
+        left: tuple[int, Departure] | None = None,
+    ) -> None:
+        self.backup = backup
+        self.since_ns = since_ns
+        """The blocks were on the device at this time: they were backed up from it, or loaded back to it."""
+        self.demoted_before = demoted_before
+        """Tokens seen leaving the device up to then, over all nodes whose slots are not known."""
+        self.returned = returned
+        self.left = left
+        """Node, and how it left the device: these very blocks, told by their host slots."""
 
 
 class Share(NamedTuple):
@@ -109,9 +119,18 @@ class Residency:
         self._forgot("slots", sum(end - start for start, end, _ in self._copies))
         self._copies.clear()
 
-    def left_device(self, node: int, cause: int, tokens: int, t_ns: int, seq: int) -> None:
-        """A node's tokens left the device. Only those whose host copy stays can come back from there."""
+    def left_device(
+        self, node: int, cause: int, tokens: int, t_ns: int, seq: int, kept: Iterable[Run] | None = None
+    ) -> None:
+        """A node's tokens left the device. Only those whose host copy stays can come back from there.
+
+        ``kept``: the host slots that keep it, where the engine tells them (None: it does not). Then these very blocks
+        are known to have left; else only that some of the node's did.
+        """
         if cause != EvictCause.DEMOTED:
+            return
+        if kept is not None:
+            self._left_exactly((node, Departure(t_ns, tokens, seq)), kept)
             return
         self.demoted_tokens += tokens
         self._departures.pop(node, None)
@@ -119,6 +138,20 @@ class Residency:
         if len(self._departures) > MAX_NODES:
             del self._departures[next(iter(self._departures))]
             self._forgot("nodes", 1)
+
+    def _left_exactly(self, how: tuple[int, Departure], kept: Iterable[Run]) -> None:
+        gone: dict[Copy, Copy] = {}
+
+        def left(_count: int, copy: Copy) -> Copy:
+            known = gone.get(copy)
+            if known is None:
+                known = gone[copy] = Copy(
+                    copy.backup, copy.since_ns, copy.demoted_before, returned=copy.returned, left=how
+                )
+            return known
+
+        for first, count in kept:
+            self._copies.change(first, first + count, left)
 
     def loaded(self, load: Operation, runs: Iterable[Run]) -> SlotsRead:
         """A load was queued that reads these host slots; from now on the device has the blocks again."""
@@ -146,13 +179,18 @@ class Residency:
     def _describe(self, load: Operation, slots: int, tokens: dict[Copy, int]) -> SlotsRead:
         by_backup: dict[Operation, int] = {}
         departures: dict[int, Departure] = {}
-        left = unfinished = 0
+        left = exactly = unfinished = 0
         whole, returned = bool(tokens), False
         # the latest first: what left since then can't also account for those that were there before
         for copy, count in sorted(tokens.items(), key=lambda item: -item[0].demoted_before):
             backup = copy.backup
             by_backup[backup] = by_backup.get(backup, 0) + count
             unfinished += 0 if backup.finished else count
+            if copy.left is not None:
+                node, departed = copy.left
+                departures[node] = departed
+                exactly += count
+                continue
             accounted = min(count, self.demoted_tokens - copy.demoted_before - left)
             left += accounted
             departure = self._departed(backup.node, copy.since_ns)
@@ -168,7 +206,7 @@ class Residency:
             slots=slots,
             shares=tuple(Share(backup, count) for backup, count in by_backup.items()),
             unfinished_tokens=unfinished,
-            left_tokens=left,
+            left_tokens=left + exactly,
             node_left=whole or itself is not None,
             returned=returned,
             departures=tuple(departures.items()),

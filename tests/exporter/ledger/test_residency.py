@@ -36,9 +36,10 @@ class Cache:
         self.known.backed_up(backup, runs)
         return backup
 
-    def demote(self, node, tokens, cause=EvictCause.DEMOTED):
+    def demote(self, node, tokens, cause=EvictCause.DEMOTED, kept=None):
+        """``kept``: the host slots that keep the copy, where the engine tells them."""
         self.now += 1
-        self.known.left_device(node, cause, tokens, self.now, self.now)
+        self.known.left_device(node, cause, tokens, self.now, self.now, kept)
 
     def load(self, node, *runs):
         return self.known.loaded(self._operation(Direction.HOST_TO_DEVICE, node, 0), runs)
@@ -186,3 +187,45 @@ def test_memory_is_bounded(cache, monkeypatch):
         cache.demote(node, 5)
     assert cache.forgotten["nodes"] == 20
     assert cache.forgotten["slots"] == 2 * 11 * 5
+
+
+class TestBlocksThatAreToldByTheirHostSlots:
+    """Where an eviction names the slots that keep the copy, nothing has to be concluded from nodes or amounts."""
+
+    def test_left_although_their_node_split_before_and_after(self, cache):
+        cache.backup(1, (100, 300))
+        cache.demote(7, 260, kept=[(100, 260)])  # the front part, under the id that the split gave it
+        cache.demote(1, 40, kept=[(360, 40)])
+        read = cache.load(20, (100, 299))  # the tail split once more when it was matched
+        assert (read.node_left, read.left_tokens, read.known) == (True, 299, 299)
+        assert not read.returned
+        assert {node for node, _ in read.departures} == {1, 7}
+
+    def test_that_were_not_among_them_have_not_left(self, cache):
+        cache.backup(1, (100, 300))
+        cache.demote(7, 260, kept=[(100, 260)])
+        read = cache.load(20, (100, 300))
+        assert (read.node_left, read.left_tokens) == (False, 260)
+
+    def test_that_came_back_have_not_left_until_they_leave_again(self, cache):
+        cache.backup(1, (100, 50))
+        cache.demote(1, 50, kept=[(100, 50)])
+        assert cache.load(1, (100, 50)).node_left
+        again = cache.load(1, (100, 50))
+        assert (again.node_left, again.left_tokens, again.returned) == (False, 0, True)
+        cache.demote(1, 50, kept=[(100, 50)])
+        third = cache.load(1, (100, 50))
+        assert (third.node_left, third.left_tokens, third.returned) == (True, 50, False)
+
+    def test_of_others_say_nothing_of_ours(self, cache):
+        cache.backup(1, (100, 50))
+        cache.backup(2, (500, 50))
+        cache.demote(2, 50, kept=[(500, 50)])
+        read = cache.load(1, (100, 50))
+        assert (read.node_left, read.left_tokens) == (False, 0)
+
+    def test_backed_up_anew_are_on_the_device(self, cache):
+        cache.backup(1, (100, 50))
+        cache.demote(1, 50, kept=[(100, 50)])
+        cache.backup(3, (100, 50))
+        assert cache.load(3, (100, 50)).left_tokens == 0
