@@ -217,8 +217,11 @@ def test_so_does_the_python_tree_core(engines) -> None:
     assert session.ring.identity["tree_core"] == "UnifiedTreeCore"
 
 
-def test_rows_zeroed_on_the_way_back_are_seen_though_every_counter_is_green(engines, faulty) -> None:
-    session = play(engines(faulty(load_back="zero")))
+@pytest.mark.parametrize(
+    "version", [pytest.param(v, marks=[] if v == NEWEST else [pytest.mark.matrix]) for v in (OLDEST, "0.5.16", NEWEST)]
+)
+def test_rows_zeroed_on_the_way_back_are_seen_though_every_counter_is_green(engines, faulty, version: str) -> None:
+    session = play(engines(faulty(load_back="zero", version=version)))
     (content,) = session.ring.facts(Kind.CONTENT)
     assert content["mismatched"] == content["checked"] > 0
     assert session.one("C", Kind.ADMIT)["host_tokens"] == session.answers["C"].by_tier["host"] > 0
