@@ -16,7 +16,7 @@ from hicache_tracing import dialects
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam, say
 from hicache_tracing.recorder import Recorder
-from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome
+from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
 from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
@@ -28,9 +28,24 @@ MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses the
 MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
 MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine hides their end
 
+VOIDING = frozenset(
+    (
+        *("start_writing", "writing_check", "loading_check", "reset"),
+        *("_handle_prefetch_result", "check_prefetch_progress"),
+        *("_evict_device_leaf", "_demote", "_detach_backuped", "_evict_backuped", "_evict_regular"),
+        "_drop_subtree_no_host",
+    )
+)
+"""Engine functions whose seams tell the content witness that a signature or a comparison no longer holds. Were one of
+them missed, good rows would be called damaged."""
+
 
 def _nowhere(*_: object, **__: object) -> None:
     """The recorder's ``write`` while there is no recorder."""
+
+
+def _function(seam: str) -> str:
+    return seam.rpartition(".")[2]
 
 
 class LoadScope:
@@ -74,6 +89,7 @@ class Session:
         self.transfer_id = 0
         self.last_lookup: tuple[str, int, int] | None = None
         self.witness: ContentWitness | None = None
+        self.signing = True  # False: what voids a signature is not told any more, so none may be taken
         self.host_slots_readable = True
         self.weight_updates = 0
         self._keys: dict[Any, bytes] = {}
@@ -111,6 +127,7 @@ class Session:
                 content = f"refused: {reason if isinstance(reason, UnwitnessableError) else repr(reason)}"
                 content = content[:500]  # the header has little room
                 say("no content witness, %s", content)
+        self.signing = not self._untold()
         identity = dialects.identity(scheduler, self.tree, self.controller)
         identity["content_mode"] = content
         identity["seams"] = [seam.name for seam in self.seams]
@@ -144,6 +161,17 @@ class Session:
         recorder.seam(index, seam.state, seam.fired, seam.faults)
         if seam.faults:
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
+            if self.witness is not None and _function(seam.name) in VOIDING:
+                self.signing = self.signing and seam.state is not SeamState.TRIPPED
+                self.witness.forget()
+
+    def _untold(self) -> bool:
+        """Whether one of VOIDING is not recorded in this very tree or controller: switched off, or not as known."""
+        ours = {kind.__name__ for part in (self.tree, self.controller) for kind in type(part).__mro__}
+        dark = {seam.name for seam in self.seams if seam.state in (SeamState.UNRECOGNISED, SeamState.TRIPPED)}
+        return any(
+            name.partition(".")[0] in ours and _function(name) in VOIDING for name in dark | self.settings.seams_off
+        )
 
     # -- requests --------------------------------------------------------------------------------------------
 

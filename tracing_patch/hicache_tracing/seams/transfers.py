@@ -47,7 +47,7 @@ def start_writing(session: Session) -> tuple[Before, After]:
             return
         ack = args[0].ack_write_queue[-1]
         transfer = session.submitted(session.backups, ack, -1)
-        if session.witness is not None:
+        if session.witness is not None and session.signing:
             session.witness.backed_up(transfer, token[1], ack)
 
     return before, after
