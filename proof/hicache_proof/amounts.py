@@ -24,11 +24,6 @@ def moved(evidence: Evidence) -> int | None:
     return None if transfers is None else sum(t.request_tokens for t in transfers)
 
 
-def moved_finished(evidence: Evidence) -> int | None:
-    transfers = counted_transfers(evidence)
-    return None if transfers is None else sum(t.request_tokens for t in transfers if t.finished)
-
-
 def through_host(account: Attribution) -> int | None:
     """Tokens that the engine says came out of host memory: L2 hits, and L3 pages staged there."""
     return None if account.host_tokens is None else account.host_tokens + (account.storage_tokens or 0)

@@ -11,8 +11,6 @@ from typing import Literal
 
 import msgspec
 
-TierName = Literal["device", "host", "storage"]
-
 
 class _Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all facts: immutable, keyword-only, strict when read from JSON."""

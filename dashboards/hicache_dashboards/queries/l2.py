@@ -16,7 +16,6 @@ from hicache_dashboards.queries.vocabulary import (
     rate,
     share,
     share_now,
-    total,
 )
 from hicache_exporter import names
 
@@ -108,4 +107,3 @@ LOADED_FOR_REQUESTS = Query(rate(names.LOAD_BACK_LOADED), "loaded for requests",
 POOL_LOAD_BACK = Query(rate(names.ENGINE_POOL_LOAD_BACK, "pool"), "{{pool}} loaded back", optional=needs.LOAD_BACK)
 POOL_BACKUP = Query(rate(names.ENGINE_POOL_BACKUP, "pool"), "{{pool}} backed up", optional=needs.BACKUP)
 RESETS = Query(increase(names.RESETS, window="$__rate_interval"), "resets", optional=needs.PLUGIN)
-HOST_CAPACITY = Query(total(names.ENGINE_CAPACITY, matchers={"tier": "host"}), "L2 capacity")

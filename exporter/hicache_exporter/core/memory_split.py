@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-PARTS = ("weights", "kv_pool", "allocator_reserved", "other")
-
 
 class EngineMemory(NamedTuple):
     """One engine process on the GPU, bytes. None: the engine gave no such number.
