@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 NEEDS_CLICK = (
     "hicache-witness: this command needs the exporter's packages, which are not installed here: "
-    "pip install 'hicache-witness[exporter]' (launch works without them)"
+    "pip install '.[exporter]' in its checkout (launch works without them)"
 )
 
 

@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
             command: click.Command = getattr(import_module(module), function)
         except ModuleNotFoundError as error:
             raise click.ClickException(
-                f"{cmd_name} needs {error.name}, which is not installed here: pip install 'hicache-witness[lab]'"
+                f"{cmd_name} needs {error.name}, which is not installed here: pip install '.[lab]' in its checkout"
             ) from None
         return command
 

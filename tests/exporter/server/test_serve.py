@@ -223,7 +223,7 @@ def test_without_click_it_says_what_to_install():
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "pip install 'hicache-witness[exporter]'" in done.stderr
+    assert "pip install '.[exporter]'" in done.stderr
 
 
 def test_without_click_launch_works():
