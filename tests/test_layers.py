@@ -41,7 +41,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "hicache_exporter.collectors", "hicache_exporter.core", "hicache_exporter.names", "hicache_exporter.sources",
         VERSION, *STATE, *PURE, RECORDS, "*",
     ),
-    "hicache_dashboards": ("hicache_dashboards", "hicache_exporter.names", "*"),
+    "hicache_dashboards": ("hicache_dashboards", "hicache_exporter.names", "hicache_exporter.core.span_names", "*"),
     **dict.fromkeys(PURE, (*PURE, RECORDS, "msgspec")),
     "hicache_proof.stats": ("msgspec", "numpy", "scipy"),
 }  # fmt: skip

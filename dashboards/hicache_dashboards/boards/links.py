@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Panel
 from hicache_dashboards.boards.variables import TRACES
 from hicache_dashboards.config import Settings
@@ -30,7 +31,7 @@ def board_links(settings: Settings) -> list[dashboard.DashboardLink]:
         .keep_time(True)
     )
     runbooks = _url("Runbooks", settings.links.runbook.format(alert="README"))
-    return [boards, runbooks, _url("Traces", trace_url('{ name =~ "kv_cache.*" }'))]
+    return [boards, runbooks, _url("Traces", trace_url(traces.ANY))]
 
 
 def panel_links(panel: Panel, settings: Settings) -> list[dashboard.DashboardLink]:

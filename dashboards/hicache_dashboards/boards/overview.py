@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Board, Panel, Row, State, Step
 from hicache_dashboards.boards.steps import BELOW, UP_DOWN, enough, none_is_good
 from hicache_dashboards.config import Settings
@@ -108,7 +109,7 @@ def _prompts() -> Row:
                 (tiers.SERVED_BY_TIER, tiers.COMPUTED),
                 kind="stack",
                 span=12,
-                traced='{ name =~ "kv_cache.hit.*" }',
+                traced=traces.ANY_HIT,
             ),
             Panel(
                 "Hit rate against yesterday and last week",
@@ -134,7 +135,7 @@ def _time() -> Row:
                 (ttft.MEAN_BY_TIER,),
                 span=12,
                 alerts=("HiCacheTierTtftRegressed",),
-                traced='{ name =~ "kv_cache.hit.*" }',
+                traced=traces.ANY_HIT,
             ),
             Panel(
                 "TTFT, all requests",

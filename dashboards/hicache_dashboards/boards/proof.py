@@ -1,12 +1,11 @@
 from __future__ import annotations
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Board, Panel, Row, Step
 from hicache_dashboards.boards.steps import BELOW, UP_DOWN, UP_DOWN_STEPS, enough, none_is_good
 from hicache_dashboards.config import Settings
 from hicache_dashboards.palette import BAD, GOOD, WARN
 from hicache_dashboards.queries import proof
-
-HOST_HIT = '{ name = "kv_cache.hit host" }'
 
 
 def board(settings: Settings) -> Board:
@@ -39,6 +38,7 @@ def _verdicts() -> Row:
                 kind="stat",
                 span=4,
                 steps=none_is_good("open one on the sidecar's page"),
+                traced=traces.CONTRADICTED,
                 alerts=("HiCacheVerdictsContradicted",),
             ),
             Panel(
@@ -58,7 +58,7 @@ def _verdicts() -> Row:
                 (proof.VERDICTS,),
                 kind="stack",
                 span=8,
-                traced=HOST_HIT,
+                traced=traces.hit("host"),
             ),
             Panel("Verdicts in the time range", "Requests.", "short", (proof.VERDICTS_COUNT,), kind="bars", span=4),
         ),
@@ -78,6 +78,7 @@ def _content() -> Row:
                 span=4,
                 steps=none_is_good("answers may be wrong"),
                 alerts=("HiCacheContentDamaged",),
+                traced=traces.DAMAGED,
             ),
             Panel(
                 "Content checks",

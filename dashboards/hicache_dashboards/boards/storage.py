@@ -1,12 +1,11 @@
 from __future__ import annotations
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Board, Panel, Row, Step
 from hicache_dashboards.boards.steps import BELOW
 from hicache_dashboards.config import Settings
 from hicache_dashboards.palette import GOOD, WARN
 from hicache_dashboards.queries import storage
-
-STORAGE_HIT = '{ name = "kv_cache.hit storage" }'
 
 
 def board(settings: Settings) -> Board:
@@ -89,7 +88,7 @@ def _time() -> Row:
                 "s",
                 (storage.TTFT_MEAN, storage.TTFT_P95, storage.TTFT_COLD),
                 span=24,
-                traced=STORAGE_HIT,
+                traced=traces.hit("storage"),
             ),
         ),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Board, Panel, Row, Step
 from hicache_dashboards.boards.steps import BELOW, none_is_good
 from hicache_dashboards.config import Settings
@@ -109,7 +110,7 @@ def _time() -> Row:
                 (l2.DURATION_HEATMAP,),
                 kind="heatmap",
                 span=12,
-                traced='{ name = "kv_cache.transfer host_to_device" }',
+                traced=traces.transfer("host_to_device"),
             ),
             Panel("Duration by direction", "On the device clock.", "s", (l2.duration(0.5), l2.duration(0.95)), span=12),
             Panel(

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
+from hicache_dashboards.boards import traces
 from hicache_dashboards.boards.model import Board, Panel, Row, Step
 from hicache_dashboards.config import Settings
 from hicache_dashboards.palette import BAD, WARN
 from hicache_dashboards.queries import l2, ttft
-
-ANY_HIT = '{ name =~ "kv_cache.hit.*" }'
-HOST_HIT = '{ name = "kv_cache.hit host" }'
 
 
 def board(settings: Settings) -> Board:
@@ -28,7 +26,7 @@ def _by_tier() -> Row:
                 "s",
                 (ttft.by_tier(0.5),),
                 span=12,
-                traced=ANY_HIT,
+                traced=traces.ANY_HIT,
             ),
             Panel(
                 "95th percentile of TTFT",
@@ -37,7 +35,7 @@ def _by_tier() -> Row:
                 (ttft.by_tier(0.95),),
                 span=12,
                 alerts=("HiCacheTierTtftRegressed",),
-                traced=ANY_HIT,
+                traced=traces.ANY_HIT,
             ),
             Panel(
                 "All requests",
@@ -46,7 +44,7 @@ def _by_tier() -> Row:
                 (ttft.HEATMAP,),
                 kind="heatmap",
                 span=12,
-                traced=ANY_HIT,
+                traced=traces.ANY_HIT,
             ),
             Panel(
                 "Requests served by L2",
@@ -55,7 +53,7 @@ def _by_tier() -> Row:
                 (ttft.HEATMAP_HOST,),
                 kind="heatmap",
                 span=12,
-                traced=HOST_HIT,
+                traced=traces.hit("host"),
             ),
             Panel("Median over the time range", "One bar a tier.", "s", (ttft.by_tier_now(0.5),), kind="bars", span=6),
             Panel("95th over the time range", "One bar a tier.", "s", (ttft.by_tier_now(0.95),), kind="bars", span=6),
@@ -156,7 +154,7 @@ def _parts() -> Row:
                 "s",
                 (l2.wait(0.5), l2.wait(0.95)),
                 span=12,
-                traced=HOST_HIT,
+                traced=traces.hit("host"),
             ),
         ),
     )
