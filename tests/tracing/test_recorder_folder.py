@@ -212,6 +212,28 @@ class TestOldRings:
         with open(done.stdout.strip(), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
+    @pytest.mark.parametrize("looks", [1, 1000])
+    def test_a_rank_that_looks_at_the_new_file_at_that_moment_is_waited_for_a_little(
+        self, tmp_path, monkeypatch, looks
+    ):
+        """Ranks start together, and each one asks of every file whether its writer lives."""
+        real, seen = fcntl.flock, []
+
+        def flock(descriptor, how):
+            seen.append(how)
+            if len(seen) <= looks:
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+            real(descriptor, how)
+
+        monkeypatch.setattr(ring_file.fcntl, "flock", flock)
+        if looks == 1:
+            assert read(Recorder(str(tmp_path), SLOTS).path).head == 0
+        else:
+            with pytest.raises(RecorderError, match="another process holds the new file's lock"):
+                Recorder(str(tmp_path), SLOTS)
+            assert not rings(tmp_path)
+            assert len(seen) <= 100
+
     def test_other_files_and_links_stay(self, tmp_path):
         (tmp_path / "target").touch()
         strange = ["notes.txt", "x-1.ring", "1-x.ring", "1.ring", ".ring"]

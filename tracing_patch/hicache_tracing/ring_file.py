@@ -8,6 +8,7 @@ import mmap
 import os
 import stat
 from contextlib import suppress
+from time import sleep
 
 KEEP_DEAD = 8  # rings of dead processes kept as evidence; older ones are removed when a new ring opens
 SHARE = 8  # a ring takes at most an eighth of the room that is left: the engine needs its shared memory more
@@ -41,7 +42,7 @@ def create(path: str, size: int) -> mmap.mmap:
             raise OSError(errno.ENOSPC, f"more than an eighth of the {room.f_bavail * room.f_frsize >> 20} MiB left")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             os.posix_fallocate(descriptor, 0, size)
             return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
         except OSError:
@@ -54,6 +55,18 @@ def create(path: str, size: int) -> mmap.mmap:
             f"no room for a ring of {size / (1 << 20):.1f} MiB in {folder} ({error.strerror}); "
             "set HICACHE_WITNESS_SLOTS lower or HICACHE_WITNESS_DIR elsewhere"
         ) from error
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock of a new file. Another rank that starts at this moment may hold it while it looks who lives: for
+    an instant, and never longer than it takes to close the file again. Raises OSError after a tenth of a second.
+    """
+    for _ in range(100):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        sleep(0.001)
+    raise OSError(errno.EAGAIN, "another process holds the new file's lock")
 
 
 def remove_old(folder: str) -> None:
