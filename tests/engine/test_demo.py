@@ -47,7 +47,7 @@ def test_it_proves_one_read_writes_its_report_and_leaves_nothing_running(tmp_pat
     assert not at_work_in(tmp_path)
 
 
-@pytest.mark.parametrize("stage", ["both engines", "lab"])
+@pytest.mark.parametrize("stage", ["both engines", "lab ..."])
 def test_ctrl_c_ends_everything_that_it_started(tmp_path, stage):
     running = demo(tmp_path)
     for line in running.stderr:
