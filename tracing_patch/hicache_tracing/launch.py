@@ -24,6 +24,7 @@ example:
 """
 
 OPTIONS = {"--dir": "HICACHE_WITNESS_DIR", "--content": "HICACHE_WITNESS_CONTENT"}
+MODES = ("off", "sampled", "full")
 
 
 def environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -47,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             break
         if not value and words:
             value = words.pop(0)
+        if name == "--content" and value not in MODES:
+            print(f"hicache-witness launch: --content is off, sampled or full, not {value!r}", file=sys.stderr)
+            return 2
         settings[OPTIONS[name]] = value
     command = words[1:] if words[:1] == ["--"] else []
     if not command:
