@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from hicache_exporter import names
 from hicache_exporter.collectors.families import Families
 from hicache_exporter.collectors.page import Page
+from hicache_exporter.core.identity import function_of
 from hicache_exporter.follower import Followed, Follower
 from hicache_exporter.sources.ring_file import REASONS
 
@@ -58,15 +59,11 @@ class RecorderCollector:
 
 def _seams(families: Families, engine: str, rank: str, found: Followed) -> None:
     """Every seam that is in place or should be. One of a class that this engine has no use for says nothing."""
-    in_place = {_function(seam.name) for seam in found.seams if seam.state in IN_PLACE}
+    in_place = {function_of(seam.name) for seam in found.seams if seam.state in IN_PLACE}
     for seam in found.seams:
         if seam.state in IN_PLACE:
             families.add(names.SEAM_FIRED, engine, seam.fired, rank, seam.name)
             families.add(names.SEAM_FAULTS, engine, seam.faults, rank, seam.name)
-        elif seam.state in ABSENT and _function(seam.name) in in_place:
+        elif seam.state in ABSENT and function_of(seam.name) in in_place:
             continue  # another class of this engine has it
         families.add(names.SEAM_STATE, engine, 1, rank, seam.name, seam.state)
-
-
-def _function(seam: str) -> str:
-    return seam.rpartition(".")[2]

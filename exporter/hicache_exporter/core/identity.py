@@ -81,12 +81,12 @@ def watches(seams: dict[str, str], functions: tuple[str, ...]) -> bool:
     """
     states: dict[str, set[str]] = {}
     for name, state in seams.items():
-        states.setdefault(_function(name), set()).add(state)
+        states.setdefault(function_of(name), set()).add(state)
     told = [states.get(function, set()) for function in functions]
     return all("attached" in of_one and "tripped" not in of_one for of_one in told)
 
 
-def _function(seam: str) -> str:
+def function_of(seam: str) -> str:
     return seam.rpartition(".")[2]
 
 

@@ -10,21 +10,21 @@ import click
 import httpx
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console
 
 from hicache_exporter.config import DEFAULT_RING_FOLDER
 from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.chain.diagnosis import diagnose
 from hicache_proof.chain.facts import ChainInput
+from hicache_proof.direct_http import direct_client
 from hicache_proof.doctor import page
 from hicache_proof.doctor.collect import Sources, collect
 from hicache_proof.doctor.probe import probe
 from hicache_proof.doctor.window import between
 from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.report.console import stdout
 
 EXIT_CODES = {"error": 2, "warning": 1, "note": 0}
 COULD_NOT_EXAMINE = 3
-PIPE_WIDTH = 140
 
 
 @click.command("doctor")
@@ -56,7 +56,7 @@ def doctor(
     """
     try:
         sources = Sources(parse_target(engine).origin, sidecar, ring_dir)
-        with _http(api_key_file) as http:
+        with direct_client(api_key_file, answer_seconds=30.0, connect_seconds=5.0) as http:
             facts = _facts(sources, http, watch)
             if with_probe:
                 facts = replace(facts, probe=probe(sources.engine, http))
@@ -72,7 +72,7 @@ def doctor(
     if as_json:
         click.echo(msgspec.json.encode({"facts": facts, "diagnosis": diagnosis, "findings": diagnosis.findings}))
     else:
-        page.show(diagnosis, sources.engine, _console())
+        page.show(diagnosis, sources.engine, stdout())
     sys.exit(max((EXIT_CODES[finding.severity] for finding in diagnosis.findings), default=0))
 
 
@@ -82,15 +82,3 @@ def _facts(sources: Sources, http: httpx.Client, watch: float | None) -> ChainIn
         return before
     time.sleep(watch)
     return between(before, collect(sources, http), watch)
-
-
-def _http(api_key_file: Path | None) -> httpx.Client:
-    headers = {}
-    if api_key_file is not None:
-        headers["Authorization"] = f"Bearer {api_key_file.read_text(encoding='utf-8').strip()}"
-    return httpx.Client(headers=headers, timeout=httpx.Timeout(30.0, connect=5.0), trust_env=False)
-
-
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH)

@@ -13,8 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx
-
+from hicache_proof.direct_http import direct_client
 from hicache_proof.lab import machine
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.conclude import conclude
@@ -45,7 +44,8 @@ def connected(target: Target, options: Options) -> Iterator[Lab]:
 
     Raises CannotRunError if an engine does not answer.
     """
-    with _http(target.api_key_file) as engines, _http(None) as http:
+    patience = {"answer_seconds": ANSWER_SECONDS, "connect_seconds": 10.0}
+    with direct_client(target.api_key_file, **patience) as engines, direct_client(None, **patience) as http:
         engine = EngineClient(target.engine, engines)
         control = EngineClient(target.control, engines) if target.control else None
         yield Lab(target, options, engine, control, SidecarClient(target.sidecar, http))
@@ -113,14 +113,6 @@ class Lab:
             first, last = self._target.token_ids
             return vocabulary(range(first, last + 1))
         return vocabulary(self._engine.tokens_of(sample_text(random.Random(salt))))
-
-
-def _http(api_key_file: Path | None) -> httpx.Client:
-    headers = {}
-    if api_key_file is not None:
-        headers["Authorization"] = f"Bearer {api_key_file.read_text(encoding='utf-8').strip()}"
-    # Engines are reached directly: a proxy of the environment would time its own cache.
-    return httpx.Client(headers=headers, timeout=httpx.Timeout(ANSWER_SECONDS, connect=10.0), trust_env=False)
 
 
 def _versions(engine: str | None, driver: str | None) -> dict[str, str]:
