@@ -99,7 +99,7 @@ class CudaWitness:
 
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         torch = self._torch
-        host, device = joined(operations, torch)
+        host, device = self._joined(operations)
         slots = self._host(host)
         stream = self._stream
         with torch.cuda.stream(stream):
@@ -135,7 +135,7 @@ class CudaWitness:
     def loaded(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         torch = self._torch
         started = perf_counter_ns()
-        host, device = joined(operations, torch)
+        host, device = self._joined(operations)
         tokens = host.numel()
         if len(self._pending) >= PENDING:
             self._void.append((transfer, tokens, 0, tokens, self._mode, self._layers, 0))
@@ -186,26 +186,35 @@ class CudaWitness:
 
     # -- indices ---------------------------------------------------------------------------------------------
 
+    def _joined(self, operations: Sequence[Any]) -> tuple[Any, Any]:
+        """(host slots, device slots). Several operations are joined by a kernel on the engine's current stream, later
+        than the transfer's events: ours must wait for it, or it would read rows at numbers that are not there yet.
+        """
+        both = joined(operations, self._torch)
+        if len(operations) > 1:
+            self._stream.wait_stream(self._torch.cuda.current_stream(self._device))
+        return both
+
     def _host(self, host: Any) -> Any:
         """Host slots where the kernel can read them: pinned. A copy from pageable memory would wait for the stream."""
         if host.is_cuda:
             return host
         count = host.numel()
-        if self._staged + count > STAGED and self._idle():
+        if self._staged + count > STAGED and self._stream.query():  # nothing of ours is still to read it
             self._staged = 0
-        if self._staged + count <= STAGED:
+        fits = self._staged + count <= STAGED
+        if fits:
             staged = self._staging[self._staged : self._staged + count]
             self._staged += count
         else:
             staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)
         staged.numpy()[:] = host.numpy()  # a plain copy: the tensor's own starts threads
-        return staged
+        return staged if fits else self._on_device(staged)
 
-    def _idle(self) -> bool:
-        """Whether every kernel that read the staging ring has run."""
-        return all(comparison.done.query() for comparison in self._pending) and all(
-            entry[0].query() for entry in self._signing.values()
-        )
+    def _on_device(self, pinned: Any) -> Any:
+        """A copy that our stream makes and owns: the pinned tensor may be dropped at any time, a kernel's may not."""
+        with self._torch.cuda.stream(self._stream):
+            return pinned.to(self._device, non_blocking=True)
 
     def _rows(self, device: Any) -> Any:
         """Device slots for our stream: kept alive until it has used them."""
