@@ -49,7 +49,7 @@ IDENTITY_OFFSET = 128  # u32 length, u32 crc32, then UTF-8 JSON
 IDENTITY_HEAD = struct.Struct("<II")
 IDENTITY_ROOM = 32768 - IDENTITY_OFFSET
 SEAMS_OFFSET = 32768  # table of SEAM rows, one per seam, in the order of identity["seams"]
-SEAM = struct.Struct("<BBHIQ")  # state, fired, reserved, faults, calls at the last state change
+SEAM = struct.Struct("<BBHIQ")  # state, fired, reserved, faults, reserved
 SEAMS_ROOM = (HEADER_SIZE - SEAMS_OFFSET) // SEAM.size
 
 # -- slot --------------------------------------------------------------------------------------------------------
