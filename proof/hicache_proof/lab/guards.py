@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hicache_proof.lab.engine import EngineFacts, Reading, window
+from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError, PreconditionError, VoidRunError
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.series import Asked
@@ -88,40 +88,3 @@ def _hit_in_device(asked: Asked, plan: Plan) -> None:
             "were cached right after series A; is the radix cache on, and does the engine report cached tokens "
             "(--enable-cache-report)?"
         )
-
-
-def backup_count(start: Reading, now: Reading) -> tuple[float | None, str]:
-    """Tokens backed up since ``start`` and who says so; older engines have no counter, but their host pool grows."""
-    counted = window(start, now).backup_tokens
-    if counted is not None:
-        return counted, "the engine's backup counter"
-    if start.host_used is not None and now.host_used is not None:
-        return now.host_used - start.host_used, "growth of the host pool"
-    return None, "nobody"
-
-
-def backed_up(start: Reading, now: Reading, expected: int, facts: EngineFacts, plan: Plan) -> str:
-    """What was verified, in words. Raises PreconditionError if the prefix has not reached L2."""
-    tokens, source = backup_count(start, now)
-    if tokens is None:
-        return "not verified: this engine counts neither backups nor the use of its host pool"
-    if tokens >= expected:
-        return f"{tokens:,.0f} tokens backed up to L2, {expected:,} needed ({source})"
-    raise PreconditionError(
-        f"precondition failed: not backed up: {tokens:,.0f} of {expected:,} tokens reached L2 ({source}). "
-        + _why_not_backed_up(facts, plan)
-    )
-
-
-def _why_not_backed_up(facts: EngineFacts, plan: Plan) -> str:
-    chunk = facts.chunked_prefill_tokens
-    if chunk is not None and plan.prompt_tokens > chunk:
-        return (
-            f"Likely reason: the prompt of {plan.prompt_tokens:,} tokens is longer than the chunked prefill size of "
-            f"{chunk:,}; take --prefix-tokens {chunk - plan.question_tokens - plan.output_tokens} or less."
-        )
-    if facts.write_policy == "write_through_selective":
-        return "Likely reason: write_through_selective backs up only what is hit often enough; B hits twice."
-    if facts.write_policy == "write_back":
-        return "Likely reason: write_back backs a prefix up only when L1 evicts it, and it was dropped instead."
-    return f"The write policy is {facts.write_policy}; is the host pool full, or does the engine's log show why?"

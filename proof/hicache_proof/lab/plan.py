@@ -109,7 +109,8 @@ def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
     if reading.host_capacity is None or reading.host_used is None:
         raise CannotRunError(
             f"{facts.url} does not report the size and use of its host pool (hicache_host_total_tokens, "
-            "hicache_host_used_tokens; SGLang 0.5.10 and later do), so the eviction load cannot be sized"
+            "hicache_host_used_tokens; SGLang 0.5.10 and later do); run the sidecar, which knows the size, and take "
+            "--flush, which makes the pool empty"
         )
     return int(reading.device_capacity), int(reading.host_capacity), int(reading.host_used)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hicache_proof.lab import guards, plan, series
+from msgspec.structs import replace
+
+from hicache_proof.lab import backup, guards, plan, series
+from hicache_proof.lab.backup import Backups
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, window
 from hicache_proof.lab.plan import Plan
@@ -88,9 +91,7 @@ class Experiment:
         self._note("probe", "passed", f"a fresh prompt of {probe.prompt_tokens} tokens was answered")
         sized = self._sized()
         if self._options.flush:
-            self._note(
-                "flush", "passed", f"the cache was emptied; L2 holds {self._engine.read().host_used:,.0f} tokens"
-            )
+            self._note("flush", "passed", "the cache was emptied")
         for line in sized.arithmetic:
             self._note("sizing", "passed", line)
         for line in sized.warnings:
@@ -100,11 +101,18 @@ class Experiment:
     def _sized(self) -> Plan:
         return plan.make(
             self._engine.facts,
-            self._engine.read(),
+            self._capacities(),
             prefix_tokens=self._options.prefix_tokens,
             repetitions=self._options.repetitions,
             evict=self._options.evict,
         )
+
+    def _capacities(self) -> Reading:
+        """SGLang 0.5.9 has no gauge of its host pool: the flight recorder knows its size, a flush makes it empty."""
+        reading = self._engine.read()
+        if reading.host_capacity is not None or not self._options.flush:
+            return reading
+        return replace(reading, host_capacity=self._sidecar.host_tokens(self._engine.url), host_used=PROBE_TOKENS)
 
     def _control_plan(self, sized: Plan) -> Plan | None:
         if self._control is None:
@@ -115,10 +123,10 @@ class Experiment:
         progress.stage("warm-up", 1)
         series.warm_up(asker, script)
         progress.step()
-        start = self._engine.read()
+        backups = self._backups()
         asked = self._cold_and_warm(asker, script, sized, progress)
         if sized.fillers:
-            self._evict(asker, script, sized, start, progress)
+            self._evict(asker, script, sized, backups, progress)
         progress.stage("C, D: read back, then L1", sized.repetitions)
         for repetition, subject in enumerate(script.subjects, 1):
             asked.extend(series.after_eviction(asker, repetition, subject))
@@ -129,17 +137,17 @@ class Experiment:
         progress.stage("A, B: cold, then L1", sized.repetitions)
         asked: list[Asked] = []
         for repetition, subject in enumerate(script.subjects, 1):
-            start = self._engine.read()
+            backups = self._backups()
             for one in series.cold_and_warm(asker, repetition, subject):
                 guards.negative_control(one, sized, self._engine.facts.page_size)
                 asked.append(one)
             if self._engine.facts.write_policy != "write_back":
-                self._verify_backup(start, sized.prefix_tokens, sized, f"prefix {repetition}")
+                self._verify_backup(backups, sized.prefix_tokens, sized, f"prefix {repetition}")
             progress.step()
         self._note("A and B", "passed", f"{len(asked)} requests without a load-back; A cold, B served from L1")
         return asked
 
-    def _evict(self, asker: Asker, script: Script, sized: Plan, start: Reading, progress: Progress) -> None:
+    def _evict(self, asker: Asker, script: Script, sized: Plan, backups: Backups, progress: Progress) -> None:
         progress.stage("eviction load", sized.fillers)
         before = self._engine.read()
         for prompt in script.fillers[: sized.fillers]:
@@ -149,18 +157,15 @@ class Experiment:
         shown = "(no such counter)" if evicted is None else f"{evicted:,.0f}"
         self._note("eviction", "passed", f"{sized.eviction_tokens:,} uncached tokens sent; L1 evicted {shown}")
         if self._engine.facts.write_policy == "write_back":
-            self._verify_backup(start, sized.prefix_tokens * sized.repetitions, sized, "all prefixes")
+            self._verify_backup(backups, sized.prefix_tokens * sized.repetitions, sized, "all prefixes")
 
-    def _verify_backup(self, start: Reading, expected: int, sized: Plan, what: str) -> None:
-        """Waits for the copies to L2: until the prefix is there, evicting it from L1 would lose it."""
+    def _backups(self) -> Backups:
+        return Backups(self._engine.read, lambda: self._sidecar.backed_up_tokens(self._engine.url))
 
-        def done(now: Reading) -> bool:
-            tokens, _ = guards.backup_count(start, now)
-            return tokens is None or tokens >= expected
-
-        reading, _ = self._engine.until(done, BACKUP_SECONDS)
-        says = guards.backed_up(start, reading, expected, self._engine.facts, sized)
-        self._note("backup", "warning" if says.startswith("not verified") else "passed", f"{what}: {says}")
+    def _verify_backup(self, backups: Backups, expected: int, sized: Plan, what: str) -> None:
+        count = backups.wait(expected, BACKUP_SECONDS)
+        says = backup.verify(count, expected, self._engine.facts, sized)
+        self._note("backup", "warning" if count.tokens is None else "passed", f"{what}: {says}")
 
     def _look_for_others(self, before: Reading, after: Reading, asker: Asker) -> None:
         deltas = window(before, after)

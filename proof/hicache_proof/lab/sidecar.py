@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
+from hicache_exporter import names
 from hicache_proof.evidence import Evidence
 from hicache_proof.verdict import Judgement
 
@@ -67,6 +70,26 @@ class SidecarClient:
             return msgspec.json.decode(answer.content, type=Proof)
         except msgspec.DecodeError as error:
             return NoProof(why=f"the sidecar's answer is of another version: {error}")
+
+    def backed_up_tokens(self, engine_url: str) -> float | None:
+        """Tokens of finished backups of that engine since the sidecar follows it; None: it follows no such engine."""
+        for family in text_string_to_metric_families((self.metrics() or b"").decode("utf-8", "replace")):
+            for sample in family.samples:
+                if sample.name == names.TRANSFER_TOKENS.series and sample.labels.items() >= {
+                    ("engine", urlsplit(engine_url).netloc),
+                    ("direction", "device_to_host"),
+                }:
+                    return sample.value
+        return None
+
+    def host_tokens(self, engine_url: str) -> float | None:
+        """Size of that engine's host pool, as its flight recorder's header has it."""
+        try:
+            state = self._http.get(self.url + "/state").json()
+            engines = {engine["engine"]: engine["capacity_tokens"]["host"] for engine in state["engines"]}
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
+        return engines.get(urlsplit(engine_url).netloc)
 
     def metrics(self) -> bytes | None:
         if self.unreachable:

@@ -22,7 +22,9 @@ def stdout() -> Console:
 
 def print_run(run: LabRun, console: Console) -> None:
     console.print(_series(run))
+    console.print()
     console.print(_witnesses(run))
+    console.print()
     style = "bold green" if run.outcome.exit_code == 0 else "bold red"
     console.print(Text(run.outcome.sentence, style=style))
     console.print(view.effect(run), highlight=False)

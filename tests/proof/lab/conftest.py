@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from hicache_proof.lab.command import lab
 from hicache_proof.lab.run import LabRun
 
-from .fake_engine import serving, sidecar_of
+from .fake_engine import FakeEngine, serving, sidecar_of
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -17,11 +17,11 @@ def ask():
     """Runs ``hicache-witness lab`` against a fake engine, beside its sidecar unless told otherwise."""
 
     def run(engine, *arguments, sidecar=True, control=None):
-        with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or engine) as control_url:
+        with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or FakeEngine()) as control_url:
             line = ["--engine", url, "--sidecar", sidecar_url if sidecar else NOBODY, *arguments]
             if control is not None:
                 line += ["--control-engine", control_url]
-            return CliRunner().invoke(lab, line)
+            return CliRunner().invoke(lab, line, catch_exceptions=False)
 
     return run
 

@@ -38,6 +38,8 @@ class FakeEngine:
     dp: int = 1
     storage: str | None = None
     metrics: bool = True
+    old: bool = False
+    """As SGLang 0.5.9: no gauge of the host pool, no counter of backups."""
     tokenizer: bool = True
     split: str = "given"
     """``cached_tokens_details`` in replies: given, null or absent."""
@@ -58,6 +60,7 @@ class FakeEngine:
     interrupts_at: int | None = None
     """Presses Ctrl-C in the client's terminal while it answers this many-th request."""
     flushes: int = 0
+    address: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -143,7 +146,7 @@ class FakeEngine:
             "kv_used_tokens": 0,
             "kv_evictable_tokens": len(self.l1) * self.page,
         }
-        if self.hicache:
+        if self.hicache and not self.old:
             gauges |= {"hicache_host_total_tokens": self.host, "hicache_host_used_tokens": len(self.l2) * self.page}
         lines = [f"sglang:{name}{{{ranks}}} {value}" for name, value in gauges.items()]
         for name, metric, labels in (
@@ -155,7 +158,7 @@ class FakeEngine:
             ("load_back", "load_back_tokens_total", tree + ',pool="kv"'),
             ("evicted", "evicted_tokens_total", tree),
         ):
-            if name in self.counts:
+            if name in self.counts and not (self.old and name == "backup"):
                 lines.append(f"sglang:{metric}{{{labels}}} {self.counts[name]}")
         if "load_back" in self.counts:
             lines.append(f"sglang:load_back_bytes_total{{{tree}}} {self.counts['load_back'] * BYTES_PER_TOKEN}")
@@ -163,7 +166,7 @@ class FakeEngine:
 
     def server_info(self) -> dict[str, Any]:
         return {
-            "version": "0.5.23",
+            "version": "0.5.9" if self.old else "0.5.23",
             "model_path": "/models/fake",
             "served_model_name": "fake",
             "weight_version": "default",
@@ -298,12 +301,22 @@ class _Sidecar(_Handler):
         if path == "/-/healthy":
             self._answer(200, b"ok")
         elif path == "/metrics":
-            text = f'# TYPE hicache_gpu_memory_used_bytes gauge\nhicache_gpu_memory_used_bytes{{gpu="0"}} {3 << 30}\n'
-            self._answer(200, text.encode())
+            self._answer(200, self._metrics().encode())
+        elif path == "/state":
+            engine = {"engine": self.engine.address, "capacity_tokens": {"device": 0, "host": self.engine.host}}
+            self._json({"engines": [engine]})
         elif path.startswith("/proofs/"):
             self._proof(path.removeprefix("/proofs/"))
         else:
             self._answer(404, b"")
+
+    def _metrics(self) -> str:
+        labels = f'engine="{self.engine.address}",direction="device_to_host"'
+        return (
+            f'# TYPE hicache_gpu_memory_used_bytes gauge\nhicache_gpu_memory_used_bytes{{gpu="0"}} {3 << 30}\n'
+            f"# TYPE hicache_transfer_tokens counter\n"
+            f"hicache_transfer_tokens_total{{{labels}}} {self.engine.counts.get('backup', 0)}\n"
+        )
 
     def _proof(self, rid: str) -> None:
         found = self.engine.log.get(rid)
@@ -323,6 +336,8 @@ def serving(engine: FakeEngine, handler: type[_Handler] = _Handler) -> Iterator[
     """The address of a server for ``engine`` until the block ends."""
     bound = type("Bound", (handler,), {"engine": engine})
     with ThreadingHTTPServer(("127.0.0.1", 0), bound) as server:
+        if handler is _Handler:
+            engine.address = f"127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

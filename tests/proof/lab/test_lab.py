@@ -108,6 +108,14 @@ def test_a_dry_run_shows_the_arithmetic_and_asks_for_nothing(ask):
     assert not engine.bodies
 
 
+def test_an_old_engine_s_host_pool_is_known_to_the_recorder_and_empty_after_a_flush(ask, run_of):
+    assert "take --flush" in ask(FakeEngine(old=True)).stderr
+    run = run_of(FakeEngine(old=True), "--flush")
+    assert run.outcome.verdict == "corroborated"
+    assert "(the flight recorder)" in next(check.says for check in run.checks if check.name == "backup")
+    assert "take --flush" in ask(FakeEngine(old=True), "--flush", sidecar=False).stderr
+
+
 def test_the_cache_is_flushed_only_when_told(ask):
     left, emptied = FakeEngine(), FakeEngine()
     ask(left)

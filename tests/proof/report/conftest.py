@@ -10,7 +10,7 @@ from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 
 
 def run_against(engine, control=None, sidecar=True):
-    with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or engine) as control_url:
+    with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or FakeEngine()) as control_url:
         target = Target(
             url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9", None, None
         )
