@@ -95,7 +95,7 @@ def witness(log):
     made = CudaWitness.__new__(CudaWitness)
     made._torch, made._stream, made._device = Torch(log), Stream(log, "ours"), "cuda"
     made._staging, made._staged = Tensor(log, [0] * 100, is_cuda=False), 0
-    made._signing, made._pending, made._void = {}, deque(), []
+    made._signing, made._pending = {}, deque()
     made._copies, made._copy, made._counts = [Tensor(log, [0, 0], is_cuda=False)], 0, None
     made._mode, made._layers = ContentMode.FULL, 4
     made._seen = SimpleNamespace(zero_=lambda: None, index_fill_=lambda *_: log.append("unseen"))

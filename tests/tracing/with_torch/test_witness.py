@@ -283,3 +283,13 @@ def test_memory_is_nine_bytes_a_host_slot_and_the_keys():
     assert sum(item.numel() * item.element_size() for item in tensors) == 9 * 3 * SLOTS
     row = HEADS * WIDTH * 2
     assert sum(key.numel() * 8 for key in machine.witness._keys) == 2 * LAYERS * row
+
+
+def test_results_that_nobody_collects_are_bounded():
+    """The seam that reports them may be off; loads go on for months."""
+    machine = Machine()
+    machine.backup(DEVICE, HOST)
+    for _ in range(300):
+        machine.load(HOST, BACK)
+    assert len(machine.report()) == 256
+    assert machine.report() == []

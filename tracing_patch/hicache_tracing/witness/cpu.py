@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any
@@ -10,6 +11,7 @@ from hicache_tracing.records import ContentMode, Kind
 from hicache_tracing.witness.pools import draw_keys, joined
 
 LOW = 0xFFFFFFFF
+UNREPORTED = 256  # results kept; more wait only where the seam that reports them is off
 
 
 class CpuWitness:
@@ -22,7 +24,7 @@ class CpuWitness:
         self._keys = draw_keys(buffers, torch)
         self._signatures = torch.zeros(slots, dtype=torch.int64)
         self._seen = torch.zeros(slots, dtype=torch.bool)
-        self._results: list[tuple[int, ...]] = []
+        self._results: deque[tuple[int, ...]] = deque(maxlen=UNREPORTED)
 
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         host, device = joined(operations, self._torch)

@@ -78,7 +78,7 @@ class CudaWitness:
         self._staged = 0
         self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> event, host slots
         self._pending: deque[_Comparison] = deque()
-        self._void: list[tuple[int, ...]] = []
+        self._void: deque[tuple[int, ...]] = deque(maxlen=PENDING)  # where the seam that reports them is off
         self._stream = torch.cuda.Stream(device)
         self._warm_up()
 
