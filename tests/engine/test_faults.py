@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def cold_and_from_l2(engine: Engine) -> tuple[Answer, Answer]:
 @pytest.mark.parametrize("fault", ["zero", "one_row"])
 def test_damaged_rows_change_the_answer_and_no_counter(engines, faulty, fault: str) -> None:
     cold, from_l2 = cold_and_from_l2(engines(faulty(load_back=fault)))
-    assert from_l2.logprobs[0] == pytest.approx(cold.logprobs[0], abs=20)
+    assert all(map(math.isfinite, from_l2.logprobs)), "an answer like any other, only a wrong one"
     assert distance(cold, from_l2) > 1e-2 if fault == "zero" else distance(cold, from_l2) > 1e-5
 
 
