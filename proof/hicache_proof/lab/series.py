@@ -98,8 +98,14 @@ class Asker:
         before = self._engine.read()
         reply = self._send(prompt, self.plan.output_tokens, series)
         deltas = window(before, self._settled(before, reply))
-        proof = self._witness(reply.request_id, patient=series == "C")
+        proof = self._witness(reply.request_id, patient=False)
         return Asked(series, repetition, turn, reply, deltas, _alone(deltas, reply), proof)
+
+    def completed(self, asked: Asked) -> Asked:
+        """The same with the proof as it is after later requests: an old engine that idles does not say what it did."""
+        if isinstance(asked.proof, Proof) and asked.proof.final:
+            return asked
+        return asked._replace(proof=self._witness(asked.reply.request_id, patient=True))
 
     def fill(self, prompt: tuple[int, ...]) -> None:
         self._send(prompt, 1, "load")
@@ -137,10 +143,11 @@ def cold_and_warm(asker: Asker, repetition: int, subject: Subject) -> Iterator[A
     yield asker.ask("B", repetition, subject.prompt, turn=2)
 
 
-def after_eviction(asker: Asker, repetition: int, subject: Subject) -> Iterator[Asked]:
-    yield asker.ask("C", repetition, subject.prompt)
-    yield asker.ask("D", repetition, subject.prompt)
-    yield asker.ask("miss", repetition, subject.other_prefix + subject.question)
+def after_eviction(asker: Asker, repetition: int, subject: Subject) -> tuple[Asked, ...]:
+    read = asker.ask("C", repetition, subject.prompt)
+    again = asker.ask("D", repetition, subject.prompt)
+    miss = asker.ask("miss", repetition, subject.other_prefix + subject.question)
+    return asker.completed(read), again, miss
 
 
 def _reached(moved: float | None, wanted: int | None) -> bool:

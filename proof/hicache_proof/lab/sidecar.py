@@ -13,8 +13,9 @@ from hicache_exporter import names
 from hicache_proof.evidence import Evidence
 from hicache_proof.verdict import Judgement
 
-LONG_WAIT = 10.0
-"""Seconds; the sidecar gives a final verdict after so long at the latest."""
+PATIENT_WAIT = 12.0
+"""Seconds; the sidecar gives a final verdict after ten at the latest."""
+WAIT = 3.0
 SHORT_WAIT = 1.0
 
 
@@ -48,10 +49,10 @@ class SidecarClient:
         self._disappointed = False
 
     def proof(self, request_id: str, *, patient: bool) -> Proof | NoProof:
-        """``patient``: wait long for a final proof even if the sidecar has had none so far."""
+        """The final one if it comes in time. ``patient``: this request decides, so give it all the time it may take."""
         if self.unreachable:
             return NoProof(why=self.unreachable)
-        found = self._ask(request_id, LONG_WAIT if patient or not self._disappointed else SHORT_WAIT)
+        found = self._ask(request_id, PATIENT_WAIT if patient else SHORT_WAIT if self._disappointed else WAIT)
         self._disappointed = isinstance(found, NoProof) or not found.final
         return found
 

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from hicache_proof import evidence as seen
 from hicache_proof.verdict import judge
@@ -48,6 +49,8 @@ class FakeEngine:
     warm_in_a: bool = False
     """Finds half of a prompt in L1 that it has never seen."""
     caches: bool = True
+    lazy: bool = False
+    """Says that a transfer has finished only when the next request comes."""
     damages: bool = False
     serves_others: int = 0
     others_each_request: int = 0
@@ -323,11 +326,15 @@ class _Sidecar(_Handler):
         if found is None:
             self._answer(404, b'{"error": "not recorded"}')
             return
+        told = not (self.engine.lazy and found.transfers and rid == self.engine.asked[-1])
+        if not told:
+            transfers = (replace(found.transfers[0], finished=None, finished_ns=None),)
+            found = replace(found, transfers=transfers, content=None)
         events = [
             {"at_ns": found.lookup.at_ns, "kind": "lookup"},
             {"at_ns": found.first_token_ns, "kind": "first_token"},
         ]
-        proof = {"evidence": found, "judgement": judge(found), "events": events}
+        proof = {"evidence": found, "judgement": judge(found), "events": events, "final": told}
         self._answer(200, msgspec.json.encode(proof))
 
 

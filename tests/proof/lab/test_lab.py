@@ -116,6 +116,12 @@ def test_an_old_engine_s_host_pool_is_known_to_the_recorder_and_empty_after_a_fl
     assert "take --flush" in ask(FakeEngine(old=True), "--flush", sidecar=False).stderr
 
 
+def test_what_an_idle_engine_tells_late_is_asked_for_again(run_of):
+    run = run_of(FakeEngine(lazy=True))
+    assert run.outcome.verdict == "corroborated"
+    assert all(request.evidence.transfers[0].finished for request in run.of("C"))
+
+
 def test_the_cache_is_flushed_only_when_told(ask):
     left, emptied = FakeEngine(), FakeEngine()
     ask(left)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from hicache_proof.evidence import Evidence, Recorder
-from hicache_proof.lab.sidecar import NoProof, SidecarClient
+from hicache_proof.lab.sidecar import PATIENT_WAIT, SHORT_WAIT, WAIT, NoProof, SidecarClient
 from hicache_proof.verdict import judge
 
 EVIDENCE = Evidence(request_id="r", engine="a:1", rank="tp0", recorder=Recorder(watching=True, lost_records=0))
@@ -74,8 +74,8 @@ def test_a_sidecar_that_is_not_well_is_not_asked(client):
     assert sidecar.waits == []
 
 
-def test_after_a_disappointment_only_the_deciding_request_is_waited_for_long(client):
+def test_after_a_disappointment_only_the_deciding_request_is_waited_for(client):
     sidecar = client(UNKNOWN, (200, proof(final=False)), UNKNOWN, (200, proof()), (200, proof()))
     for patient in (False, False, True, False, False):
         sidecar.proof("r", patient=patient)
-    assert sidecar.waits == [10, 1, 10, 1, 10]
+    assert sidecar.waits == [WAIT, SHORT_WAIT, PATIENT_WAIT, SHORT_WAIT, WAIT]
