@@ -60,6 +60,7 @@ class RankLedger:
             **self._cache.tellers,
             Kind.MEMORY: self._memory,
             Kind.WEIGHTS: self._weights,
+            Kind.SEAM_FAULT: self._seam_fault,
         }
 
     # -- in ----------------------------------------------------------------------------------------------------
@@ -146,6 +147,12 @@ class RankLedger:
     def _memory(self, row: Row) -> None:
         fields = ("allocated", "reserved", "weights", "kv_pool", "host_pool", "host_pinned")
         self.memory = {name: value for name, value in zip(fields, numbers(row), strict=False) if value != ABSENT}
+
+    def _seam_fault(self, row: Row) -> None:
+        """A step of the recorder's failed: what it would have told is missing here as much as a record that was lost.
+        Not in the count of lost records: the seam's own faults are counted by seam.
+        """
+        self.losses.append(Loss("writer_dropped", row[SEQ], row[SEQ], 1))
 
     def _nothing(self, row: Row) -> None:
         """Told by other means, or of no use here."""

@@ -54,6 +54,25 @@ def test_a_request_that_found_nothing_read_nothing(ledger, scribe):
     assert judge(told).verdict == "no_read"
 
 
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_a_fault_of_the_recorders_own_is_a_hole_in_the_story(ledger, scribe, when):
+    """It may have kept a backup from us: the slots that were read could then be another request's."""
+    if when == "before":
+        scribe.write(Kind.SEAM_FAULT, seam=1, state=2, faults=1)
+    scribe.cold_request("a", node=7)
+    scribe.demote(7, 300)
+    if when == "between":
+        scribe.write(Kind.SEAM_FAULT, seam=1, state=2, faults=1)
+    scribe.host_request("c", node=7)
+    if when == "after":
+        scribe.write(Kind.SEAM_FAULT, seam=1, state=2, faults=1)
+    tell(ledger, scribe)
+    told = evidence(ledger, "c")
+    assert told.recorder.lost_records == (when == "between")
+    assert judge(told).verdict == ("not_observed" if when == "between" else "proven")
+    assert not any(ledger.totals.lost.values()), "the seam counts its faults itself"
+
+
 def test_content_makes_it_corroborated_or_damaged(ledger, scribe):
     backed_up_evicted_and_read_back(scribe)
     scribe.write(Kind.CONTENT, transfer_id=100, checked=299, mismatched=0, mode=ContentMode.FULL, layers=4)
