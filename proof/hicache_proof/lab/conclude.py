@@ -26,6 +26,7 @@ from hicache_proof.verdict import judge
 # Weakest first: the run is as good as its weakest repetition.
 _RANKING = ("contradicted", "not_observed", "no_read", "consistent", "proven", "corroborated")
 _PROVEN = ("proven", "corroborated")
+_CONTENTS = ("damaged", "not_checked", "intact")
 ControlKind = Literal["hicache_off", "forced_miss"]
 
 
@@ -162,14 +163,15 @@ def _ttft(asked: Sequence[Asked], baseline: Sequence[Asked]) -> dict[str, Summar
 
 
 def _outcome(reads: Sequence[Measured]) -> Outcome:
-    weakest = min(reads, key=lambda one: (_RANKING.index(one.judgement.verdict), one.judgement.content != "damaged"))
-    damaged = any(one.judgement.content == "damaged" for one in reads)
-    content = "damaged" if damaged else weakest.judgement.content
+    weakest = min(
+        reads, key=lambda one: (_RANKING.index(one.judgement.verdict), _CONTENTS.index(one.judgement.content))
+    )
+    content = min((one.judgement.content for one in reads), key=_CONTENTS.index)
     verdict = weakest.judgement.verdict
     return Outcome(
         verdict=verdict,
         content=content,
-        exit_code=0 if verdict in _PROVEN and not damaged else 1,
+        exit_code=0 if verdict in _PROVEN and content != "damaged" else 1,
         sentence=_sentence(weakest, content, reads),
         deciding=weakest.reply.request_id,
     )
@@ -185,7 +187,12 @@ def _sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> st
         times = f"in {proven} of {len(reads)} repetitions"
         if content == "damaged":
             return f"Damaged: {read}, {times}, and what was read is not what was stored."
-        state = "and what was read is what was stored" if content == "intact" else "and its content was not checked"
+        intact = sum(one.judgement.content == "intact" for one in reads)
+        state = "and its content was not checked"
+        if content == "intact":
+            state = "and what was read is what was stored"
+        elif intact:
+            state = f"and its content was checked in only {intact} of them"
         return f"{judgement.verdict.capitalize()}: {read}, {times}, {state}."
     if judgement.verdict == "consistent":
         return (

@@ -82,6 +82,20 @@ def test_the_run_is_as_good_as_its_weakest_repetition():
     assert (outcome.verdict, outcome.exit_code, outcome.deciding) == ("no_read", 1, "C21")
 
 
+def test_content_is_intact_only_if_it_is_in_every_repetition():
+    """The bus corroborates as well: a repetition whose rows had no signature may have the same verdict."""
+    seen = replace(EVERYTHING, reply=None, counters=None, answer=None, control=None, ranks=())
+    unseen = replace(seen, content=content(unseen=50))
+    outcome = concluded(repetition(1, seen), repetition(2, unseen), repetition(3, seen)).outcome
+    assert (outcome.verdict, outcome.content, outcome.exit_code, outcome.deciding) == (
+        "corroborated",
+        "not_checked",
+        0,
+        "C21",
+    )
+    assert outcome.sentence.endswith("in 3 of 3 repetitions, and its content was checked in only 2 of them.")
+
+
 def test_one_damaged_repetition_damages_the_run_and_is_the_one_shown():
     damaged = replace(BARE, content=content(mismatched=1))
     outcome = concluded(repetition(1), repetition(2, damaged), repetition(3)).outcome
