@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from hicache_dashboards import config
 from hicache_dashboards.boards import storage
+from hicache_dashboards.pictures import answers
+from hicache_dashboards.pictures.answers import Window
+from hicache_dashboards.pictures.draw import picture
 from hicache_proof.demo.engine import Engine, EngineSpec
 
 from .programs import FAST, Prometheus, free_port, running
@@ -48,3 +54,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
 def test_every_query_of_the_board_has_data(name: str, watched: Prometheus) -> None:
     expr = filled_in(QUERIES[name].expr)
     wait_until(lambda: watched.query(expr), expr, 60)
+
+
+def test_the_board_can_be_drawn(watched: Prometheus, tmp_path: Path) -> None:
+    """$HICACHE_PICTURES keeps the image, for the gallery."""
+    out = Path(os.environ.get("HICACHE_PICTURES", tmp_path)) / "hicache-storage.png"
+    window = Window(time.time() - 90, time.time(), scrape=1)
+    picture(storage.board(config.load()), answers.Prometheus(watched.url), window, out)
+    assert out.read_bytes().startswith(b"\x89PNG")
