@@ -59,6 +59,7 @@ def test_every_query_of_the_board_has_data(name: str, watched: Prometheus) -> No
 def test_the_board_can_be_drawn(watched: Prometheus, tmp_path: Path) -> None:
     """$HICACHE_PICTURES keeps the image, for the gallery."""
     out = Path(os.environ.get("HICACHE_PICTURES", tmp_path)) / "hicache-storage.png"
+    time.sleep(float(os.environ.get("HICACHE_PICTURES_AFTER", "0")))
     window = Window(time.time() - 90, time.time(), scrape=1)
     picture(storage.board(config.load()), answers.Prometheus(watched.url), window, out)
     assert out.read_bytes().startswith(b"\x89PNG")

@@ -51,7 +51,8 @@ def _stack(panel: Panel, axes: Axes, answers: list[Series]) -> None:
     layers = [[values.get(t, 0.0) for t in times] for values in map(_by_time, answers)]
     names = [series.name for series in answers]
     axes.stackplot([_when(t) for t in times], layers, colors=_colours(answers), alpha=0.9, labels=names)
-    axes.set_ylim(0, panel.maximum or axes.get_ylim()[1])
+    highest = max((sum(values) for values in zip(*layers, strict=True)), default=0)
+    axes.set_ylim(0, panel.maximum or highest * 1.04 or 1)
     _legend(panel, axes)
 
 
