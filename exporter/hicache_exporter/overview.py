@@ -76,7 +76,8 @@ def _engine(app: App, label: str, report: Any, leading: list[Totals] | None) -> 
         "page_size": facts.get("page_size"),
         "content_mode": facts.get("content_mode"),
         "capacity_tokens": {"device": facts.get("device_tokens"), "host": facts.get("host_tokens")},
-        "used_tokens": _used(report),
+        "used_tokens": _gauges(report, names.ENGINE_USED) or None,
+        "cached_tokens": {"device": next(iter(_gauges(report, names.ENGINE_EVICTABLE).values()), None)},
         "recorders": [
             {
                 "rank": found.ledger.identity.rank,
@@ -93,11 +94,11 @@ def _engine(app: App, label: str, report: Any, leading: list[Totals] | None) -> 
     }
 
 
-def _used(report: Any) -> dict[str, float] | None:
-    """From the engine's own gauges, where it was asked for them."""
+def _gauges(report: Any, family: names.Family) -> dict[str, float]:
+    """A gauge of the engine's own by its first label ("" without one); empty where the engine was not asked for it."""
     if report is None or not report.reading.up:
-        return None
-    return {value.labels[0]: value.values[0] for value in report.values if value.family is names.ENGINE_USED}
+        return {}
+    return {next(iter(value.labels), ""): value.values[0] for value in report.values if value.family is family}
 
 
 def _counted(app: App, label: str, leading: list[Totals]) -> dict[str, Any]:

@@ -47,10 +47,12 @@ function tiersNow(engine) {
   return el("dl", { class: "bars" }, [["device", "L1 GPU"], ["host", "L2 host"]].map(([tier, label]) => {
     const capacity = engine.capacity_tokens[tier];
     const used = engine.used_tokens?.[tier];
+    const cached = engine.cached_tokens?.[tier];
+    const parts = cached == null ? count(used) : `${count(used)} in use + ${count(cached)} cached`;
     const text = used === undefined
       ? `${count(capacity)} tokens in all, use not known`
-      : `${count(used)} of ${count(capacity)} tokens`;
-    return [el("dt", {}, label), el("dd", {}, bar(used ?? 0, capacity, tier), el("small", {}, text))];
+      : `${parts} of ${count(capacity)} tokens`;
+    return [el("dt", {}, label), el("dd", {}, bar((used ?? 0) + (cached ?? 0), capacity, tier), el("small", {}, text))];
   }));
 }
 

@@ -31,11 +31,27 @@ class TokenRange(click.ParamType[tuple[int, int]]):
         return int(first), int(last)
 
 
+class Url(click.ParamType[str]):
+    """``host:port`` is a URL too, as for the other commands."""
+
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if "://" in value else f"http://{value}"
+
+
 @click.command(name="lab")
-@click.option("--engine", required=True, metavar="URL", help="The SGLang server, e.g. http://127.0.0.1:30000.")
-@click.option("--sidecar", default="http://127.0.0.1:9838", show_default=True, metavar="URL", help="The sidecar.")
 @click.option(
-    "--control-engine", metavar="URL", help="The same model without HiCache; else a forced miss is the control."
+    "--engine", required=True, type=Url(), metavar="URL", help="The SGLang server, e.g. http://127.0.0.1:30000."
+)
+@click.option(
+    "--sidecar", type=Url(), default="http://127.0.0.1:9838", show_default=True, metavar="URL", help="The sidecar."
+)
+@click.option(
+    "--control-engine",
+    type=Url(),
+    metavar="URL",
+    help="The same model without HiCache; else a forced miss is the control.",
 )
 @click.option(
     "--prefix-tokens", type=click.IntRange(min=1), help="Length of the prefix. Default: what fits the engine."
@@ -91,7 +107,11 @@ def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_
             console_report.print_plan(experiment.preview(), stdout)
             return 0
         if experiment.sidecar_missing:
-            click.echo(f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven", err=True)
+            click.echo(
+                f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven. "
+                f"Start one beside the engine: hicache-witness serve --engine {target.engine}",
+                err=True,
+            )
         with progress.shown(stderr) as reporter:
             run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
     if out is not None:

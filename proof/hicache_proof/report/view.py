@@ -115,11 +115,14 @@ def amount(value: float | None, unit: str) -> str:
 def effect(run: LabRun) -> str:
     """What the read is worth, in one sentence, or why no figure is given."""
     found = run.effect
+    if run.outcome.verdict == "no_read":
+        return "No speed-up figure: series C was not read from L2."
     if found.says == "refused" or found.ratio is None or found.ratio_interval is None:
         return f"No speed-up figure: {found.why}."
     interval = f"{found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f}"
     baseline = f"{milliseconds(run.ttft['control'].median)} for {found.baseline}"
-    read = f"{milliseconds(run.ttft['C'].median)} for the L2 read"
+    what = "the L2 read" if run.outcome.verdict in ("proven", "corroborated") else "series C"
+    read = f"{milliseconds(run.ttft['C'].median)} for {what}"
     if found.says == "no_difference":
         ratio = f"ratio {found.ratio:.2f}, 95 % interval {interval}"
         return f"No difference in TTFT was shown: {read}, {baseline} ({ratio}): {found.why}."
