@@ -47,14 +47,22 @@ class SidecarClient:
         self._http = http
         self.unreachable = self._why_unreachable()
         self._disappointed = False
+        self._knows_any = False
 
     def proof(self, request_id: str, *, patient: bool) -> Proof | NoProof:
         """The final one if it comes in time. ``patient``: this request decides, so give it all the time it may take."""
         if self.unreachable:
             return NoProof(why=self.unreachable)
-        found = self._ask(request_id, PATIENT_WAIT if patient else SHORT_WAIT if self._disappointed else WAIT)
+        found = self._ask(request_id, self._wait(patient))
+        self._knows_any = self._knows_any or isinstance(found, Proof)
         self._disappointed = isinstance(found, NoProof) or not found.final
         return found
+
+    def _wait(self, patient: bool) -> float:
+        """Seconds. A sidecar that has known no request so far reads no recorder: there is little to wait for."""
+        if patient and self._knows_any:
+            return PATIENT_WAIT
+        return SHORT_WAIT if self._disappointed else WAIT
 
     def _ask(self, request_id: str, wait_seconds: float) -> Proof | NoProof:
         try:

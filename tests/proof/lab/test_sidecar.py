@@ -79,3 +79,10 @@ def test_after_a_disappointment_only_the_deciding_request_is_waited_for(client):
     for patient in (False, False, True, False, False):
         sidecar.proof("r", patient=patient)
     assert sidecar.waits == [WAIT, SHORT_WAIT, PATIENT_WAIT, SHORT_WAIT, WAIT]
+
+
+def test_a_sidecar_that_reads_no_recorder_is_not_waited_for(client):
+    sidecar = client(UNKNOWN, UNKNOWN)
+    sidecar.proof("r", patient=False)
+    sidecar.proof("r", patient=True)
+    assert sidecar.waits == [WAIT, SHORT_WAIT]
