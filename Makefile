@@ -16,10 +16,10 @@ PROJECT := $(VENV)/.project-$(call key,requirements/dev.txt pyproject.toml)
 # The scripts of a virtual environment name its place, so one that came with a moved checkout is of no use.
 PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 
-.PHONY: help demo test check bench matrix setup engine system lock clean
+.PHONY: help demo test check bench bench-gpu matrix setup engine system lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup ## prove one real L2 -> L1 read on this machine, no GPU needed; writes out/demo/report.html
 	@$(BIN)/hicache-witness demo
@@ -35,6 +35,9 @@ BENCHMARKS := seam_cost ring_to_ledger engine_text engine_fleet pcie_sampler
 
 bench: setup ## what recording, reading and judging cost on this machine
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
+
+bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, CUDA and triton)
+	@PYTHONPATH=tracing_patch $(PYTHON) benchmarks/content_kernel.py
 
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py
