@@ -23,6 +23,8 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     weight_version: str | None
     launch_command: str | None
     """Without the secrets that may stand on it."""
+    device: str | None
+    """Where it computes: cuda, cpu and so on."""
     hicache: bool
     write_policy: str | None
     io_backend: str | None
@@ -80,6 +82,7 @@ class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
     """The white list of /server_info that the lab needs beyond the sidecar's: the answer holds API keys as well."""
 
     model_path: str | None = None
+    device: str | None = None
     weight_version: str | None = None
     launch_command: str | None = None
     hicache_io_backend: str | None = None
@@ -125,6 +128,7 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
         model=info.served_model_name or arguments.model_path,
         weight_version=arguments.weight_version,
         launch_command=redacted(arguments.launch_command) if arguments.launch_command else None,
+        device=arguments.device,
         hicache=bool(info.enable_hierarchical_cache),
         write_policy=info.hicache_write_policy,
         io_backend=arguments.hicache_io_backend,

@@ -140,6 +140,11 @@ def limits(run: LabRun) -> tuple[str, ...]:
         "A lower TTFT or a cached_tokens field alone would only be consistent with reuse; neither decides here.",
         "The greedy answer and its log-probabilities were compared; other tensors that a request can return were not.",
     ]
+    if engine.device == "cpu":
+        said.append(
+            "The engine computed on the CPU: L1 and L2 are both in this machine's RAM. The read from one to the "
+            "other is real; its speed says nothing about a GPU."
+        )
     if run.outcome.content != "intact":
         said.append("The content of the rows was not verified, so the answers' agreement is all that speaks for it.")
     if run.control is None or run.control.kind == "forced_miss":
@@ -181,9 +186,11 @@ def _row(run: LabRun, name: str, meaning: str, requests: Sequence[Measured]) -> 
 def _shares(requests: Sequence[Measured]) -> tuple[Share, ...]:
     """Empty if a number is missing: a bar must not look whole when it is not."""
     prompt = sum(request.reply.prompt_tokens or 0 for request in requests)
+    # a reply that says "nothing cached" gives no split, and needs none
+    cold = all(request.reply.cached_tokens == 0 for request in requests)
     parts: list[tuple[Literal["l1", "l2", "computed"], str, list[int | None]]] = [
-        ("l1", "L1", [account(request).device_tokens for request in requests]),
-        ("l2", "L2", [account(request).host_tokens for request in requests]),
+        ("l1", "L1", [0 if cold else account(request).device_tokens for request in requests]),
+        ("l2", "L2", [0 if cold else account(request).host_tokens for request in requests]),
         ("computed", "computed", [computed(request) for request in requests]),
     ]
     if not prompt or any(None in values for _, _, values in parts):

@@ -175,6 +175,7 @@ class FakeEngine:
             "weight_version": "default",
             "launch_command": "--model-path /models/fake --api-key s3cret --enable-metrics",
             "api_key": "s3cret",
+            "device": "cpu",
             "page_size": self.page,
             "chunked_prefill_size": self.chunk,
             "max_req_input_len": self.context,

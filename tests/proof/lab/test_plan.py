@@ -15,6 +15,7 @@ H200 = EngineFacts(
     model="qwen2-7b-shape",
     weight_version="default",
     launch_command=None,
+    device="cuda",
     hicache=True,
     write_policy="write_through",
     io_backend="kernel",

@@ -60,8 +60,23 @@ def test_the_summary_is_one_line(proven):
 def test_missing_numbers_are_dashes_not_zeros(unwatched):
     rows = {row.series: row for row in view.rows(unwatched)}
     assert rows["A"].host == view.DASH  # the reply of a cold request says null
-    assert rows["A"].shares == ()
+    assert [share.percent for share in rows["A"].shares] == [0, 0, 100]  # but that nothing was cached is told
     assert rows["C"].host != view.DASH
+
+
+def test_a_bar_is_not_drawn_of_numbers_that_are_missing(proven):
+    half_known = tuple(
+        replace(r, evidence=replace(r.evidence, attribution=None), reply=replace(r.reply, host_tokens=None))
+        for r in proven.requests
+    )
+    rows = {row.series: row for row in view.rows(replace(proven, requests=half_known))}
+    assert rows["C"].shares == ()
+
+
+def test_a_demo_on_a_cpu_says_that_both_tiers_are_ram(proven):
+    assert any("both in this machine's RAM" in line for line in view.limits(proven))
+    on_gpu = replace(proven, engine=replace(proven.engine, device="cuda"))
+    assert not any("RAM" in line for line in view.limits(on_gpu))
 
 
 def test_the_control_is_named(proven, unwatched):
