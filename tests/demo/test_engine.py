@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from hicache_proof.demo import engine as engine_module
-from hicache_proof.demo import scratch
+from hicache_proof.demo import ports, scratch
 from hicache_proof.demo.engine import Engine, EngineSpec
 from hicache_proof.demo.environment import Environment
 from hicache_proof.demo.errors import EngineError
@@ -137,4 +137,4 @@ def test_engines_choose_ports_below_those_that_the_system_hands_out() -> None:
     ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     if os.environ.get("CI") and ephemeral < 32768:
         pytest.skip("this machine hands out low ports")
-    assert engine_module.PORTS.stop <= max(ephemeral, 32768)
+    assert ports.PORTS.stop <= max(ephemeral, 32768)

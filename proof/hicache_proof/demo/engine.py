@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ import httpx
 from hicache_proof.demo import environment, leash
 from hicache_proof.demo.errors import EngineError
 from hicache_proof.demo.plugin_path import make_plugin_paths
+from hicache_proof.demo.ports import free_port
 from hicache_proof.demo.processes import group_members
 from hicache_proof.demo.scratch import make_scratch
 from hicache_proof.demo.spec import EngineSpec, environment_variables, server_arguments
@@ -25,8 +24,6 @@ from hicache_proof.demo.store import Say
 __all__ = ["Engine", "EngineError", "EngineSpec"]
 
 START_DEADLINE = 240.0
-PORTS = range(30000, 32768)
-"""Below the range from which the system hands out ports: the server binds its port long after it was chosen."""
 
 
 class Engine:
@@ -102,7 +99,7 @@ class Engine:
         self._scratch = make_scratch()
         self.rings = self._scratch / "rings"
         self.rings.mkdir(mode=0o700)
-        self.port = _free_port()
+        self.port = free_port()
         plugin = make_plugin_paths(self._scratch / "plugin", installed.release.plugin_loader)
         arguments = server_arguments(self.spec, installed.release, installed.model, self.port)
         with self.log.open("w") as log:
@@ -141,14 +138,3 @@ class Engine:
         process, self._leash = self._leash, None
         if process is not None:
             process.communicate(message, timeout=leash.GRACE + 30)
-
-
-def _free_port() -> int:
-    for port in random.sample(PORTS, k=100):
-        with socket.socket() as candidate:
-            try:
-                candidate.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise EngineError(f"no free port found between {PORTS.start} and {PORTS.stop - 1}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import httpx
 from hicache_proof.demo import leash
 from hicache_proof.demo.environment import tail
 from hicache_proof.demo.errors import SidecarError
+from hicache_proof.demo.ports import free_port
 
 START_DEADLINE = 30.0
 
@@ -23,7 +23,7 @@ class Sidecar:
 
     def __init__(self, engine_url: str, rings: Path, folder: Path) -> None:
         self.log = folder / "sidecar.log"
-        self.port = _free_port()
+        self.port = free_port()
         self._engine_url = engine_url
         self._rings = rings
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,9 +81,3 @@ class Sidecar:
 
     def _last_words(self) -> str:
         return f"Its log, {self.log}, ends with:\n{tail(self.log)}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
