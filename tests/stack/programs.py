@@ -33,6 +33,8 @@ FAST = (
     *("burn.fast_long=30s", "burn.fast_short=15s", "burn.slow_long=60s", "burn.slow_short=30s"),
     *("traffic.prompt_tokens_per_second=10", "traffic.requests_per_second=0.1", "traffic.moved_tokens_per_trend=300"),
     *("ttft.regression=2", "l2.yield_window=60s"),
+    # The demo engine's L2 is a few thousand tokens: on a quick machine, usual traffic replaces it many times over.
+    "l2.turnover_per_trend=100",
 )
 """The rules with seconds for minutes, as ``hicache-witness rules --set ...`` renders them."""
 
