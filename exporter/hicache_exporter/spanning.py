@@ -7,9 +7,10 @@ import os
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from hicache_exporter.core.exemplars import mark_request, mark_transfer
 from hicache_exporter.core.operations import Move
 from hicache_exporter.core.rank_ledger import RankLedger
-from hicache_exporter.core.spans import request_spans, transfer_span
+from hicache_exporter.core.spans import request_spans, trace_of, transfer_span
 from hicache_exporter.emit.otlp_settings import SpanExportError, otlp_settings
 from hicache_exporter.judging import Proof
 from hicache_tracing.records import Direction
@@ -56,6 +57,8 @@ class Spanning:
             return
         spans = request_spans(proof.ledger, story, proof.evidence, proof.judgement)
         story.sampled = self._emitter.request(proof.ledger.identity, spans, parent_sampled=story.trace is not None)
+        if story.sampled and story.trace is None:
+            mark_request(proof.ledger, story, trace_of(proof.ledger, story))
 
     def finished(self, ledgers: Iterable[RankLedger]) -> None:
         """Take the transfers that finished; a backup's is emitted once it is known whether its request is sampled."""
@@ -68,8 +71,10 @@ class Spanning:
                     self._waiting.append((ledger, move))
         for _ in range(len(self._waiting)):
             ledger, move = self._waiting.popleft()
-            if any(story.sampled for story in move.stories):
+            sampled = next((story for story in move.stories if story.sampled), None)
+            if sampled is not None:
                 self._emitter.shared(ledger.identity, transfer_span(ledger, move))
+                mark_transfer(ledger, move, trace_of(ledger, sampled))
             elif any(story.sampled is None and not story.settled for story in move.stories):
                 self._waiting.append((ledger, move))
 

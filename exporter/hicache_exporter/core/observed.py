@@ -33,6 +33,12 @@ class Histogram:
         if exemplar is not None:
             self.exemplars[bucket] = exemplar
 
+    def mark(self, exemplar: Sampled) -> None:
+        """Give an exemplar to an observation that was counted before; one that was not counted gets none."""
+        bucket = bisect_left(self.bounds, exemplar.value)
+        if self.counts[bucket]:
+            self.exemplars[bucket] = exemplar
+
     def add(self, other: Histogram) -> None:
         """Add another histogram with the same bounds; the later exemplar of a bucket stays."""
         for bucket, count in enumerate(other.counts):

@@ -75,6 +75,11 @@ def request_spans(ledger: RankLedger, story: Story, evidence: Evidence, judgemen
     return RequestSpans(tuple(own), tuple(shared))
 
 
+def trace_of(ledger: RankLedger, story: Story) -> int:
+    """The trace of a request: SGLang's where it traces it, else one that follows from the request's id."""
+    return story.trace.trace_id if story.trace is not None else _number(16, ledger.request_id(story.rid))
+
+
 def transfer_span(ledger: RankLedger, move: Move) -> SpanPlan:
     """One transfer, linked to every request that it served (host to device) or that started it (device to host)."""
     to_device = move.direction == Direction.HOST_TO_DEVICE
@@ -242,8 +247,7 @@ def _ranks(ledger: RankLedger) -> Attributes:
 
 def _id(ledger: RankLedger, story: Story, what: str) -> SpanId:
     """The id of one of a request's spans: in SGLang's trace where there is one, else in one of its own."""
-    trace_id = story.trace.trace_id if story.trace is not None else _number(16, ledger.request_id(story.rid))
-    return SpanId(trace_id, _number(8, f"{ledger.clock.wall_ns}/{story.first_seq}/{what}"))
+    return SpanId(trace_of(ledger, story), _number(8, f"{ledger.clock.wall_ns}/{story.first_seq}/{what}"))
 
 
 def _move_id(ledger: RankLedger, move: Move) -> SpanId:

@@ -213,6 +213,33 @@ async def test_a_shared_transfer_links_to_every_request_and_counts_them_all(ring
     assert lookups == {"partial"}
 
 
+def exemplars(app, family):
+    (metric,) = [metric for metric in app.registry.collect() if metric.name == family]
+    return [(sample.labels, sample.exemplar) for sample in metric.samples if sample.exemplar]
+
+
+async def test_a_trace_of_our_own_is_named_by_the_exemplars_of_what_it_tells(rings, receiver):
+    async with receiver() as received:
+        app = await tell(rings, received, l2_read, 8)
+    roots = {span["attributes"][names.REQUEST_ID]: span["trace_id"] for span in received.named(names.REQUEST)}
+    first_tokens = {labels["tier"]: found for labels, found in exemplars(app, "hicache_ttft_seconds")}
+    assert first_tokens["none"].labels == {"trace_id": roots["a"]}
+    assert first_tokens["host"].labels == {"trace_id": roots["c"]}
+    assert first_tokens["host"].value == pytest.approx(0.020)
+    moved = {labels["direction"]: found for labels, found in exemplars(app, "hicache_transfer_seconds")}
+    assert moved["device_to_host"].labels == {"trace_id": roots["a"]}
+    assert moved["host_to_device"].labels == {"trace_id": roots["c"]}
+    assert moved["host_to_device"].value == pytest.approx(0.002)
+
+
+async def test_what_is_not_exported_is_no_exemplar(rings, receiver, monkeypatch):
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    async with receiver() as received:
+        app = await tell(rings, received, l2_read, 0)
+    assert exemplars(app, "hicache_ttft_seconds") == []
+    assert exemplars(app, "hicache_transfer_seconds") == []
+
+
 async def test_the_resource_is_the_rank_and_the_user_has_the_last_word(rings, receiver, monkeypatch):
     monkeypatch.setenv("OTEL_SERVICE_NAME", "my-engine")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,sglang.dp.rank=9")
