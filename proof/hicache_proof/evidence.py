@@ -113,11 +113,14 @@ class Counters(_Fact, frozen=True, kw_only=True):
 
 
 class Physical(_Fact, frozen=True, kw_only=True):
-    """Bytes that crossed the bus during the transfer, from the GPU's own cumulative counters (NVML fields 197, 198)."""
+    """Bytes that crossed the bus during the transfer, from the GPU's own cumulative counters (NVML fields 197, 198).
+
+    ``None``: nobody measured it, which is not zero; such a window is never usable.
+    """
 
     claimed_bytes: int
-    bus_bytes: int
-    baseline_bytes: int
+    bus_bytes: int | None
+    baseline_bytes: int | None
     usable: bool
     why_not: str | None = None
 

@@ -28,13 +28,9 @@ def claim_of(transfers: Iterable[Transfer] | None) -> Claim | None:
 
 
 def physical(claim: Claim, seen: BusWindow) -> Physical:
-    """The claim against the window. A window that can't be held against it says why and gives its numbers as zero."""
-    why_not = seen.why_not
-    if why_not is None and seen.baseline is None:
-        why_not = "too few samples before the window for its quiet rate"
-    moved, baseline = (seen.moved.rx if seen.moved else 0), (seen.baseline.rx if seen.baseline else 0)
-    if why_not is None and not seen.exact and moved - baseline < claim.bytes:
-        why_not = "fewer bytes than claimed, but the sampler rested in the window and may have missed a wrap"
+    """The claim against the window. A window that can't be held against it says why, and keeps what was measured."""
+    moved, baseline = (seen.moved.rx if seen.moved else None), (seen.baseline.rx if seen.baseline else None)
+    why_not = _why_not(claim, seen, moved, baseline)
     return Physical(
         claimed_bytes=claim.bytes,
         bus_bytes=moved,
@@ -42,3 +38,15 @@ def physical(claim: Claim, seen: BusWindow) -> Physical:
         usable=why_not is None,
         why_not=why_not,
     )
+
+
+def _why_not(claim: Claim, seen: BusWindow, moved: int | None, baseline: int | None) -> str | None:
+    if seen.why_not is not None:
+        return seen.why_not
+    if moved is None:
+        return "no bytes were measured in the window"
+    if baseline is None:
+        return "too few samples before the window for its quiet rate"
+    if not seen.exact and moved - baseline < claim.bytes:
+        return "fewer bytes than claimed, but the sampler rested in the window and may have missed a wrap"
+    return None

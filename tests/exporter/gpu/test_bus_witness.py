@@ -12,7 +12,7 @@ from hicache_exporter.core.pcie_meter import Gap, Sample
 from hicache_exporter.core.pcie_window import BusBytes, BusWindow
 from hicache_exporter.rank_processes import gpu_of, rank_processes
 from hicache_exporter.sources.gpu_probe import GpuProbe
-from hicache_proof.evidence import Evidence, Recorder, Transfer
+from hicache_proof.evidence import Evidence, Physical, Recorder, Transfer
 from hicache_proof.witnesses import physical as physical_witness
 
 MS = 1_000_000
@@ -73,7 +73,22 @@ def test_a_window_that_is_unusable_keeps_its_reason():
 
 
 def test_without_a_quiet_rate_there_is_nothing_to_subtract():
-    assert physical(CLAIM, seen(baseline=None)).why_not.startswith("too few samples")
+    found = physical(CLAIM, seen(baseline=None))
+    assert found.why_not.startswith("too few samples")
+    assert (found.bus_bytes, found.baseline_bytes) == (CLAIMED * 116 // 100, None)
+
+
+def test_bytes_that_nobody_measured_are_not_zero_bytes():
+    for window in (BusWindow(False, "the probe gives no answer"), BusWindow(True, None, None, BusBytes(0, 0))):
+        found = physical(CLAIM, window)
+        assert (found.usable, found.bus_bytes) == (False, None)
+        assert found.why_not
+        assert physical_witness.testify(witnessed(found)).stance == "silent"
+
+
+def test_a_window_without_bytes_is_silent_even_if_it_is_called_usable():
+    hollow = Physical(claimed_bytes=CLAIMED, bus_bytes=None, baseline_bytes=None, usable=True)
+    assert physical_witness.testify(witnessed(hollow)).stance == "silent"
 
 
 def witnessed(physical_evidence):
