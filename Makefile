@@ -16,6 +16,9 @@ PROJECT := $(VENV)/.project-$(call key,requirements/dev.txt pyproject.toml)
 # The scripts of a virtual environment name its place, so one that came with a moved checkout is of no use.
 PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 
+# These share nothing with each other; a test with a real engine or Prometheus wants the machine for itself.
+QUICK := not engine and not stack and not matrix
+
 .PHONY: help demo test check bench bench-gpu matrix setup engine system lock clean
 
 help: ## show this list
@@ -25,10 +28,13 @@ demo: setup ## prove one real L2 -> L1 read on this machine, no GPU needed; writ
 	@$(BIN)/hicache-witness demo
 
 test: setup system engine lint ## everything, the real engine and real Prometheus included; under 25 minutes on 2 cores
-	@$(BIN)/pytest -m "not matrix"
+	@failed=0; \
+	$(BIN)/pytest -q -n auto -m "$(QUICK)" || failed=1; \
+	$(BIN)/pytest -m "(engine or stack) and not matrix" || failed=1; \
+	exit $$failed
 
 check: setup lint ## lint, types and the quick tests; under 2 minutes
-	@$(BIN)/pytest -q -m "not engine and not stack and not matrix"
+	@$(BIN)/pytest -q -n auto -m "$(QUICK)"
 
 # The others in benchmarks/ want a GPU or running servers; each says at its top what it needs.
 BENCHMARKS := seam_cost ring_to_ledger engine_text engine_fleet pcie_sampler
