@@ -17,9 +17,9 @@ PROJECT := $(VENV)/.project-$(call key,requirements/dev.txt pyproject.toml)
 PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 
 # These share nothing with each other; a test with a real engine or Prometheus wants the machine for itself.
-QUICK := not engine and not stack and not matrix
+QUICK := not engine and not stack and not matrix and not chaos
 
-.PHONY: help demo test check bench bench-gpu matrix setup engine system lock clean
+.PHONY: help demo test check bench bench-gpu matrix chaos soak setup engine system lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ demo: setup ## prove one real L2 -> L1 read on this machine, no GPU needed; writ
 test: setup system engine lint ## everything, the real engine and real Prometheus included; under 25 minutes on 2 cores
 	@failed=0; \
 	$(BIN)/pytest -q -n auto -m "$(QUICK)" || failed=1; \
-	$(BIN)/pytest -m "(engine or stack) and not matrix" || failed=1; \
+	$(BIN)/pytest -m "(engine or stack) and not matrix and not chaos" || failed=1; \
 	exit $$failed
 
 check: setup lint ## lint, types and the quick tests; under 2 minutes
@@ -48,6 +48,12 @@ bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, C
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py
 	@$(BIN)/python docs/build.py --compatibility out/compatibility
+
+chaos: setup system engine ## kills, fuzzing and floods, the long form; about an hour
+	@$(BIN)/pytest -m chaos
+
+soak: setup system engine ## two hours of mixed load on engine, sidecar and Prometheus; writes out/soak/result.json
+	@$(BIN)/python -m tests.chaos.soak --minutes 120 --folder out/soak
 
 setup: $(PROJECT) ## .venv with the locked packages and this project
 
