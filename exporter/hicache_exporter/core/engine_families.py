@@ -76,6 +76,8 @@ class Row:
     pool: str | None = None
     """Only this pool, or series without that label (before 0.5.18 the tokens of the KV pool were all there was)."""
     dated: Dated | None = None
+    hiradix_before: Version | None = None
+    """Before this release only HiRadixCache counts it: beside another tree its absence is not zero."""
 
     @property
     def group(self) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -205,8 +207,24 @@ ROWS: tuple[Row, ...] = (
     ),
     # -- the tree: summed over ranks, without a rank label, up to 0.5.20
     Row(names.ENGINE_EVICTED_TOKENS, "evicted_tokens_total", R, FIRST),
-    Row(names.ENGINE_LOAD_BACK_TOKENS, "load_back_tokens_total", R, FIRST, N.HICACHE, pool="kv"),
-    Row(names.ENGINE_POOL_LOAD_BACK, "load_back_tokens_total", R, FIRST, N.HICACHE, split=_pool()),
+    Row(
+        names.ENGINE_LOAD_BACK_TOKENS,
+        "load_back_tokens_total",
+        R,
+        FIRST,
+        N.HICACHE,
+        pool="kv",
+        hiradix_before=(0, 5, 13),
+    ),
+    Row(
+        names.ENGINE_POOL_LOAD_BACK,
+        "load_back_tokens_total",
+        R,
+        FIRST,
+        N.HICACHE,
+        split=_pool(),
+        hiradix_before=(0, 5, 13),
+    ),
     Row(names.ENGINE_LOAD_BACK_BYTES, "load_back_bytes_total", S, (0, 5, 18), N.HICACHE),
     Row(
         names.ENGINE_LOAD_BACK_SECONDS,
@@ -215,6 +233,7 @@ ROWS: tuple[Row, ...] = (
         FIRST,
         N.HICACHE,
         dated=Dated("clock", (0, 5, 16), "host", "device"),
+        hiradix_before=(0, 5, 13),
     ),
     Row(names.ENGINE_BACKUP_TOKENS, "hicache_backup_tokens_total", R, (0, 5, 18), N.HICACHE, pool="kv"),
     Row(names.ENGINE_POOL_BACKUP, "hicache_backup_tokens_total", R, (0, 5, 18), N.HICACHE, split=_pool()),

@@ -177,6 +177,29 @@ def test_a_counter_that_this_version_lacks_is_missing_and_says_from_which_versio
     assert found.missing["hicache_host_total_tokens"] == "sglang>=0.5.10"
 
 
+def test_a_tree_that_counts_no_load_back_has_none_and_not_zero():
+    """The opt-in tree of 0.5.12 after a real read of L2: 399 tokens."""
+    found = numbers("0.5.12-cpu-unified")
+    assert found(HIT, tier="host") == 399
+    for family in ("load_back_tokens", "pool_load_back_slots", "load_back_seconds"):
+        assert found.of(f"hicache_engine_{family}") == []
+    assert found.missing["load_back_tokens_total"] == "sglang>=0.5.13 or HiRadixCache"
+    assert found.missing["load_back_duration_seconds"] == "sglang>=0.5.13 or HiRadixCache"
+
+
+@pytest.mark.parametrize(("name", "tree"), [("0.5.12-cpu", "HiRadixCache"), ("0.5.14-cpu", "UnifiedRadixCache")])
+def test_a_tree_that_counts_load_backs_has_zero_before_the_first(name, tree):
+    text = without(metrics_of(name), "load_back_tokens_total").replace("HiRadixCache", tree)
+    found = numbers(name, text)
+    assert found("hicache_engine_load_back_tokens") == 0
+    assert "load_back_tokens_total" not in found.missing
+
+
+def test_before_the_first_eviction_nothing_can_have_been_loaded_back_by_any_tree():
+    text = without(without(metrics_of("0.5.12-cpu"), "load_back_tokens_total"), "evicted_tokens_total")
+    assert numbers("0.5.12-cpu", text)("hicache_engine_load_back_tokens") == 0
+
+
 def test_without_hicache_its_metrics_are_missing_and_the_flag_is_named():
     text = metrics_of(LATEST)
     for row in ROWS:
