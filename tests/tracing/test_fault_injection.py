@@ -55,7 +55,7 @@ def failing(target: Target, calls: Counter, steps: tuple[str, ...] = STEPS) -> T
     """The same seam, whose steps raise: given both, the one before and the one after in turn."""
 
     def hooks(session: Session):
-        before, after = target.hooks(session)
+        before, after, *ending = target.hooks(session)
 
         def broken_before(args, kwargs):
             if steps == STEPS and calls[target.seam] % 2:
@@ -69,7 +69,7 @@ def failing(target: Target, calls: Counter, steps: tuple[str, ...] = STEPS) -> T
             calls[seam] += 1
             return OurFault(seam)
 
-        return (broken_before if "before" in steps else before), (broken_after if "after" in steps else after)
+        return (broken_before if "before" in steps else before), (broken_after if "after" in steps else after), *ending
 
     return Target(target.module, target.owner, target.name, target.forms, hooks, target.unless)
 
@@ -251,6 +251,64 @@ class TestAFaultMakesNoFalseWitness:
             engine.serve("again", [*workload.PROMPT, 7])
             assert engine.session.load_scope is None
             assert [record.rid for record in engine.ring().of(Kind.BACKUP)] == ["first", "again"]
+
+
+class TestTheEnginesOwnFault:
+    """A function of the engine's that raises ends the scope that it worked in: the next backup is not the request's."""
+
+    @pytest.fixture
+    def raising(self, engine, monkeypatch):
+        """Puts a function that raises in the place of one deep in the engine; gives the error."""
+
+        def put(owner: type, name: str) -> EngineFault:
+            error = EngineFault(name)
+
+            def fails(*_args, **_kwargs):
+                raise error
+
+            monkeypatch.setattr(owner, name, fails)
+            return error
+
+        return put
+
+    def fails(self, engine: Engine, error: EngineFault) -> None:
+        with pytest.raises(EngineFault) as caught:
+            engine.steps()
+        assert caught.value is error
+        assert error.__context__ is None
+        assert (engine.session.rid, engine.session.load_scope) == ("", None)
+        assert [seam.faults for seam in engine.session.seams if seam.faults] == []
+
+    def test_in_the_lookup(self, engine, raising):
+        engine.serve("first", workload.PROMPT)
+        engine.scheduler.evict(300)
+        engine.scheduler.receive("again", [*workload.PROMPT, 7])
+        self.fails(engine, raising(type(engine.tree), "init_load_back"))
+
+    def test_in_the_load_back(self, engine, raising):
+        engine.serve("first", workload.PROMPT)
+        engine.scheduler.evict(300)
+        engine.scheduler.receive("again", [*workload.PROMPT, 7])
+        self.fails(engine, raising(type(engine.tree.cache_controller), "load"))
+        assert engine.ring().of(Kind.LOAD_BACK) == [], "nothing is told of a load-back that never ended"
+
+    def test_in_the_insertion(self, engine, raising):
+        engine.scheduler.receive("first", workload.PROMPT)
+        self.fails(engine, raising(type(engine.tree.cache_controller), "write"))
+
+    def test_an_inner_scope_gives_back_to_the_outer(self, engine):
+        session = engine.session
+        outer = session.enter("outer")
+        inner = session.enter("inner")
+        assert session.rid == "inner"
+        session.leave(inner)
+        assert session.rid == "outer"
+        session.leave(outer)
+        assert session.rid == ""
+
+
+class EngineFault(Exception):  # noqa: N818
+    pass
 
 
 def _not_for_us(name: str):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from hicache_tracing.records import EvictCause, Kind, Tier
+import pytest
+
+from hicache_tracing.guard import FAULTS_ALLOWED
+from hicache_tracing.records import EvictCause, Kind, SeamState, Tier
 
 from .engines import engine as running
 from .moves import OTHER, PROMPT, runs
+from .ring import Ring
 
 
 def test_of_what_the_host_still_holds(engine):
@@ -20,16 +24,49 @@ def test_of_what_the_host_still_holds(engine):
     assert runs(evict) == runs(backup), "the copy that stays is in the slots that the backup wrote"
 
 
-def test_from_an_engine_that_does_not_let_the_slots_be_read_is_asked_once(tmp_path, monkeypatch, caplog):
-    with running("v0523", tmp_path) as engine:
-        asked = []
-        monkeypatch.setattr(type(engine.tree.tree_core), "build_hicache_transfers", lambda *a: asked.append(a) or 1 / 0)
-        for i in range(3):
-            engine.serve(f"request {i}", range(1000 * i, 1000 * i + 300))
-        engine.scheduler.evict(900)
-        facts = engine.ring().facts(Kind.EVICT)
-        assert [(one["tokens"], one["runs"], one["runs_complete"]) for one in facts] == [(300, 0, 0)] * 3
-        assert len(asked) == len(caplog.records) == 1
+class TestOfANodeWhoseHostSlotsCannotBeRead:
+    NODES = 8
+
+    @pytest.fixture
+    def unreadable(self, tmp_path, monkeypatch):
+        """Evicts NODES of 100 tokens each of an engine that fails to tell the slots of the first few; gives the ring,
+        and how often it was asked.
+        """
+
+        def run(failing: int) -> tuple[Ring, int]:
+            with running("v0523", tmp_path) as engine:
+                core, asked = type(engine.tree.tree_core), []
+                told = core.build_hicache_transfers
+
+                def build_hicache_transfers(*given):
+                    asked.append(given)
+                    return told(*given) if len(asked) > failing else 1 / 0
+
+                monkeypatch.setattr(core, "build_hicache_transfers", build_hicache_transfers)
+                for i in range(self.NODES):
+                    engine.serve(f"request {i}", range(1000 * i, 1000 * i + 100))
+                engine.scheduler.evict(900)
+                return engine.ring(), len(asked)
+
+        return run
+
+    def test_the_slots_are_unknown_and_those_of_the_others_are_not(self, unreadable):
+        ring, asked = unreadable(failing=2)
+        known = [(fact["tokens"], fact["runs_complete"]) for fact in ring.facts(Kind.EVICT)]
+        assert known == [(100, 0)] * 2 + [(100, 1)] * (self.NODES - 2)
+        assert asked == self.NODES
+        assert ring.seams["host_slots"] == (SeamState.ATTACHED, True, 2)
+        assert ring.of(Kind.SEAM_FAULT) == [], "nothing is missing in the story: the evictions themselves say it"
+
+    def test_an_engine_that_always_fails_is_asked_no_more_after_a_few_and_that_is_told(self, unreadable, caplog):
+        ring, asked = unreadable(failing=self.NODES)
+        assert [fact["runs_complete"] for fact in ring.facts(Kind.EVICT)] == [0] * self.NODES
+        assert asked == FAULTS_ALLOWED < self.NODES
+        assert ring.seams["host_slots"] == (SeamState.TRIPPED, False, FAULTS_ALLOWED)
+        assert ring.seams["UnifiedRadixCache._demote"][0] is SeamState.ATTACHED
+        first, last = caplog.records
+        assert "fault in seam host_slots" in first.getMessage()
+        assert "switched itself off" in last.getMessage()
 
 
 def test_of_what_nobody_holds(release, tmp_path):

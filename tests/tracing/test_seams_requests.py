@@ -66,6 +66,28 @@ class TestLookupAndAdmission:
         assert len(engine.ring().of(Kind.LOOKUP)) == 1
         assert len(engine.ring().of(Kind.ADMIT)) == 1
 
+    def test_nor_if_others_are_tried_in_turn_with_it(self, engine):
+        engine.scheduler.token_budget = 100
+        for number in range(3):
+            engine.scheduler.receive(f"big {number}", [number, *PROMPT])
+        for _ in range(20):
+            engine.steps()
+            engine.scheduler.waiting.append(engine.scheduler.waiting.pop(0))
+        assert [record.rid for record in engine.ring().of(Kind.LOOKUP)] == ["big 0", "big 1", "big 2"]
+
+    def test_what_is_remembered_of_promises_goes_with_the_request_and_has_an_end(self, engine, monkeypatch):
+        engine.serve("short", PROMPT[:10])
+        assert engine.session.promised == {}
+        monkeypatch.setattr("hicache_tracing.seams.lookup.MAX_PROMISED", 5)
+        engine.scheduler.token_budget = 0
+        for number in range(12):
+            engine.scheduler.receive(f"waits {number}", PROMPT)
+            engine.steps()
+            engine.scheduler.waiting.pop()
+        assert 0 < len(engine.session.promised) <= 5
+        engine.tree.reset()
+        assert engine.session.promised == {}
+
     def test_two_requests_with_one_promise_are_two_lookups(self, engine):
         engine.scheduler.receive("one", PROMPT)
         engine.scheduler.receive("other", PROMPT)

@@ -16,6 +16,7 @@ FAULTS_ALLOWED = 5
 
 Before = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 After = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]
+Ending = Callable[[Any], None]
 
 
 class Seam:
@@ -68,11 +69,14 @@ def say(message: str, *values: object) -> None:
         logger.warning("hicache-witness: %s", message % values)
 
 
-def around(call: Callable[..., Any], seam: Seam, before: Before, after: After) -> Callable[..., Any]:
+def around(
+    call: Callable[..., Any], seam: Seam, before: Before, after: After, ending: Ending | None = None
+) -> Callable[..., Any]:
     """The wrapper of an engine function.
 
     ``before(args, kwargs)`` and ``after(token, result, args, kwargs)`` are shielded; the engine's own call stands
-    outside every ``try``: its arguments, result and exception pass through untouched.
+    outside every ``except``: its arguments, result and exception pass through untouched. ``ending(token)`` takes back
+    what ``before`` put up for the time of the call, also when the engine's function raises.
     """
 
     @functools.wraps(call)
@@ -85,7 +89,13 @@ def around(call: Callable[..., Any], seam: Seam, before: Before, after: After) -
             ready = True
         except Exception as error:
             seam.fault(error)
-        result = call(*args, **kwargs)
+        if ending is None or not ready:
+            result = call(*args, **kwargs)
+        else:
+            try:
+                result = call(*args, **kwargs)
+            finally:
+                _shielded(ending, token, seam)
         try:
             if ready:
                 after(token, result, args, kwargs)
@@ -96,3 +106,10 @@ def around(call: Callable[..., Any], seam: Seam, before: Before, after: After) -
         return result
 
     return wrapper
+
+
+def _shielded(ending: Ending, token: Any, seam: Seam) -> None:
+    try:
+        ending(token)
+    except Exception as error:
+        seam.fault(error)

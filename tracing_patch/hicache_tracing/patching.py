@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class Patch:
     """``owner.name`` replaced by ``wrap(original)``."""
 
-    def __init__(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, owner: Any, name: str, wrap: Wrap) -> None:
         self.owner = owner
         self.name = name
         self.original = vars(owner)[name]

@@ -11,8 +11,8 @@ from types import ModuleType
 
 from hicache_tracing import import_hook
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import Seam, around, say
-from hicache_tracing.patching import Patch, apply_all, defines, recognised
+from hicache_tracing.guard import After, Before, Ending, Seam, around, say
+from hicache_tracing.patching import Patch, Wrap, apply_all, defines, recognised
 from hicache_tracing.records import SeamState
 from hicache_tracing.seams import ALL
 from hicache_tracing.seams.base import Target
@@ -93,11 +93,14 @@ def _recognise(
             seam.set(SeamState.UNRECOGNISED)
             say("%s.%s is not as known: left alone", module.__name__, target.seam)
             continue
-        before, after = target.hooks(session)
-        patch = Patch(owner, target.name, partial(around, seam=seam, before=before, after=after))
+        patch = Patch(owner, target.name, _wrap(seam, target.hooks(session)))
         patches += [patch, *aliases(patch)] if owner is module else [patch]
         attached.append(seam)
     return patches, attached
+
+
+def _wrap(seam: Seam, steps: tuple[Before, After] | tuple[Before, After, Ending]) -> Wrap:
+    return lambda call: around(call, seam, *steps)
 
 
 def aliases(patch: Patch) -> list[Patch]:

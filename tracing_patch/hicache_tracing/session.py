@@ -87,10 +87,11 @@ class Session:
         self.loads = Transfers(Direction.HOST_TO_DEVICE)
         self.backups = Transfers(Direction.DEVICE_TO_HOST)
         self.transfer_id = 0
-        self.last_lookup: tuple[str, int, int] | None = None
+        self.promised: dict[bytes, tuple[int, int]] = {}  # request -> tokens on the device and the host, as last told
         self.witness: ContentWitness | None = None
         self.signing = True  # False: what voids a signature is not told any more, so none may be taken
-        self.host_slots_readable = True
+        self.host_slots = self.new_seam("host_slots")
+        """No function of the engine's: that it lets the host slots of an evicted node be read."""
         self.weight_updates = 0
         self._keys: dict[Any, bytes] = {}
         self._kept = 0  # characters in them
@@ -159,7 +160,7 @@ class Session:
             return
         index = self.seams.index(seam)
         recorder.seam(index, seam.state, seam.fired, seam.faults)
-        if seam.faults:
+        if seam.faults and seam is not self.host_slots:  # whose records say themselves what they lack
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
             if self.witness is not None and _function(seam.name) in VOIDING:
                 self.signing = self.signing and seam.state is not SeamState.TRIPPED
@@ -188,6 +189,14 @@ class Session:
                 self._kept = len(text)
             key = self._keys[rid] = self.recorder.key(text)
         return key
+
+    def enter(self, rid: str) -> str:
+        """The engine begins to work for a request. Returns whom it worked for before, for ``leave``."""
+        outer, self.rid = self.rid, rid
+        return outer
+
+    def leave(self, outer: str) -> None:
+        self.rid = outer
 
     # -- transfers -------------------------------------------------------------------------------------------
 

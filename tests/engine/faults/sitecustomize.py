@@ -61,8 +61,8 @@ def break_seam(module, name):
     def raising(args, kwargs):
         raise RuntimeError("a fault on purpose")
 
-    def sabotaged(call, seam, before, after):
-        return around(call, seam, raising if name in (seam.name, "all") else before, after)
+    def sabotaged(call, seam, before, *others):
+        return around(call, seam, raising if name in (seam.name, "all") else before, *others)
 
     module.around = sabotaged
 

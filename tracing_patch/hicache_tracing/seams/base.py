@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hicache_tracing.guard import After, Before
+    from hicache_tracing.guard import After, Before, Ending
     from hicache_tracing.session import Session
 
-Hooks = Callable[["Session"], "tuple[Before, After]"]
+Hooks = Callable[["Session"], "tuple[Before, After] | tuple[Before, After, Ending]"]
+"""The steps of a session; the third one takes back what the first put up, also when the engine's function raises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.guard import After, Before
-from hicache_tracing.records import ABSENT, EvictCause, Kind, Tier
+from hicache_tracing.records import ABSENT, EvictCause, Kind, SeamState, Tier
 from hicache_tracing.runs import host_runs
 from hicache_tracing.seams.base import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED, Target, argument, nothing_before
 from hicache_tracing.session import Session
-
-logger = logging.getLogger("hicache_witness")
 
 
 def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: bool) -> None:
@@ -28,16 +25,20 @@ def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: b
 
 
 def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
-    """Runs of the host slots that keep the copy. An engine that cannot tell is asked once."""
-    if not session.host_slots_readable:
+    """Runs of the host slots that keep the copy. A node whose slots cannot be read leaves them unknown, and no more."""
+    reading = session.host_slots
+    if not reading.on:
         return 0, 0, b""
     try:
         slots = dialects.host_slots(tree, node)
-    except Exception as reason:
-        session.host_slots_readable = False
-        logger.warning("hicache-witness: host slots of evicted nodes cannot be read here: %r", reason)
-        slots = None
-    return host_runs(slots) if slots is not None else (0, 0, b"")
+        kept = host_runs(slots) if slots is not None else (0, 0, b"")
+    except Exception as error:
+        reading.fault(error)
+        return 0, 0, b""
+    if not reading.fired:
+        reading.state = SeamState.ATTACHED
+        reading.fire()
+    return kept
 
 
 def unified_leaf(session: Session) -> tuple[Before, After]:

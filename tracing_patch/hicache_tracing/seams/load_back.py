@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import After, Before, Ending
 from hicache_tracing.records import Kind, LoadBackOutcome
 from hicache_tracing.seams.base import TREES, Target, argument
 from hicache_tracing.session import LoadScope, Session
 
 
-def load_back(session: Session) -> tuple[Before, After]:
+def load_back(session: Session) -> tuple[Before, After, Ending]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[LoadScope, bytes, int, int, int]:
         asked = argument(args, kwargs, 1, "params")
         if asked is None:
@@ -31,7 +31,6 @@ def load_back(session: Session) -> tuple[Before, After]:
     def after(
         token: tuple[LoadScope, bytes, int, int, int], result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]
     ) -> None:
-        session.load_scope = None
         scope, key, promised, node, quota = token
         threshold = dialects.number(getattr(args[0], "load_back_threshold", None))
         if result is None:
@@ -45,7 +44,10 @@ def load_back(session: Session) -> tuple[Before, After]:
             Kind.LOAD_BACK, key, promised, loaded, outcome, node, threshold, quota, scope.evicted, scope.refused
         )
 
-    return before, after
+    def ending(_token: tuple[LoadScope, bytes, int, int, int]) -> None:
+        session.load_scope = None
+
+    return before, after, ending
 
 
 NEW = ("self", "params")

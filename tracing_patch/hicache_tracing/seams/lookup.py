@@ -9,36 +9,37 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import After, Before, Ending
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, argument
+from hicache_tracing.seams.base import Target, argument, nothing_after
 from hicache_tracing.session import Session
 
+MAX_PROMISED = 4096  # requests whose promise is remembered; more wait only where the engine hides their end
 
-def lookup(session: Session) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+
+def lookup(session: Session) -> tuple[Before, After, Ending]:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         req = argument(args, kwargs, 1, "req")
-        rid = req.rid
+        key = session.key(req.rid)
         device = dialects.device_prefix(req)
         host = dialects.number(req.host_hit_length)
-        promise = (rid, device, host)
-        if promise != session.last_lookup:
+        promised = session.promised
+        if promised.get(key) != (device, host):
             session.write(
                 Kind.LOOKUP,
-                session.key(rid),
+                key,
                 len(req.origin_input_ids),
                 device,
                 host,
                 dialects.number(getattr(req, "storage_hit_length", None)),
                 dialects.best_node(req),
             )
-            session.last_lookup = promise
-        session.rid = rid  # last: a fault above must leave no request in charge
+            if len(promised) >= MAX_PROMISED:
+                promised.clear()
+            promised[key] = device, host
+        return session.enter(req.rid)  # last: a fault above must leave no request in charge
 
-    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        session.rid = ""
-
-    return before, after
+    return before, nothing_after, session.leave
 
 
 TARGETS = (Target("sglang.srt.managers.schedule_policy", "PrefillAdder", "add_one_req", (("self", "req"),), lookup),)

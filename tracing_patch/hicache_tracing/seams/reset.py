@@ -15,7 +15,7 @@ def reset(session: Session) -> tuple[Before, After]:
         if args[0] is not session.tree:  # a tree under construction resets itself too
             return
         loads, backups = session.dropped()
-        session.last_lookup = None
+        session.promised.clear()
         if session.witness is not None:
             session.witness.forget()
         session.write(Kind.RESET, b"", loads, backups)

@@ -1,22 +1,19 @@
-"""The calls that put a request's KV into the tree: a backup started inside them belongs to that request."""
+"""The calls that put a request's KV into the tree: a backup started inside them belongs to that request. They nest."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hicache_tracing.guard import After, Before
-from hicache_tracing.seams.base import RADIX, UNIFIED, Target, argument
+from hicache_tracing.guard import After, Before, Ending
+from hicache_tracing.seams.base import RADIX, UNIFIED, Target, argument, nothing_after
 from hicache_tracing.session import Session
 
 
-def scope(session: Session) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        session.rid = argument(args, kwargs, 1, "req").rid
+def scope(session: Session) -> tuple[Before, After, Ending]:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        return session.enter(argument(args, kwargs, 1, "req").rid)
 
-    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        session.rid = ""
-
-    return before, after
+    return before, nothing_after, session.leave
 
 
 NAMES = ("cache_finished_req", "cache_unfinished_req", "insert_req", "checkpoint")

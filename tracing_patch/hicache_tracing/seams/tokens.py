@@ -7,7 +7,7 @@ from typing import Any
 from hicache_tracing import dialects
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, argument
+from hicache_tracing.seams.base import Target, argument, nothing_after
 from hicache_tracing.session import Session
 
 
@@ -42,19 +42,18 @@ def finish(session: Session) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         req = argument(args, kwargs, 0, "req")
         if req.finished():
+            key = session.key(req.rid)
+            session.promised.pop(key, None)
             session.write(
                 Kind.FINISH,
-                session.key(req.rid),
+                key,
                 len(req.origin_input_ids),
                 len(req.output_ids),
                 int(dialects.aborted(req)),
                 dialects.number(getattr(req, "retraction_count", None)),
             )
 
-    def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        session.rid = ""
-
-    return before, after
+    return before, nothing_after
 
 
 TARGETS = (
