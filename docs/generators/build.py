@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from . import alerts, command_line, compatibility, metrics, recorder, settings, verdicts
+from . import alerts, command_line, compatibility, manual, metrics, recorder, settings, verdicts
 from .markdown import between
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def outputs(root: Path) -> dict[Path, str]:
     }
     releases = compatibility.rendered(compatibility.read(root / ROWS))
     readmes = {path: between((root / path).read_text("utf-8"), "compatibility", releases) for path in READMES}
-    return {REFERENCE / name: module.rendered() for name, module in pages.items()} | readmes
+    return {REFERENCE / name: module.rendered() for name, module in pages.items()} | manual.pages() | readmes
 
 
 def drift(root: Path, expected: dict[Path, str]) -> list[str]:
@@ -61,5 +61,6 @@ def main(check: bool, noted: Path | None) -> None:
             raise click.ClickException("\n".join([*found, "Run: python docs/build.py"]))
         return
     for path, text in expected.items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, "utf-8")
     click.echo(f"{len(expected)} files written")

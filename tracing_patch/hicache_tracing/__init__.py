@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__version__ = "0.1.0"
-
 
 def register() -> None:
     """Entry point of the group ``sglang.srt.plugins``; SGLang calls it in each of its processes."""

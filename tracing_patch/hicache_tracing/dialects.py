@@ -209,17 +209,19 @@ def _pool_bytes(pool: Any) -> int:
 # -- identity ----------------------------------------------------------------------------------------------------
 
 
-def engine_version() -> str:
+def version_of(distribution: str) -> str:
     try:
-        return version("sglang")
+        return version(distribution)
     except PackageNotFoundError:
         return "unknown"
 
 
+def engine_version() -> str:
+    return version_of("sglang")
+
+
 def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
     """Who this process is, for the ring's header. Only configuration and sizes: no keys, no prompts."""
-    from hicache_tracing import __version__
-
     args = getattr(scheduler, "server_args", None)
     pool = getattr(controller, "mem_pool_host", None)
     core = getattr(tree, "tree_core", None)
@@ -229,7 +231,7 @@ def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
         return getattr(args, name, None)
 
     return {
-        "plugin_version": __version__,
+        "plugin_version": version_of("hicache-witness"),
         "engine_version": engine_version(),
         "role": "scheduler",
         "pid": os.getpid(),
