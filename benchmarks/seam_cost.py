@@ -1,24 +1,25 @@
 """What a seam costs the scheduler's thread: one wrapped call with one record, against an OpenTelemetry span inline.
 
-    python benchmarks/seam_cost.py [--json FILE]
+    python benchmarks/seam_cost.py
 
 Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
 engine function takes, the clock included, is subtracted. Then the seams that a request with an L2 read passes through,
-on objects like the engine's, and the memory of the process after a million requests' worth of records.
+on objects like the engine's; ``engine_calls.py`` does that on the real engine. Last, a million requests pass through
+the same wrapped functions, each with an id of its own: resident memory, descriptors and threads before and after.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import SimpleNamespace
+from typing import NamedTuple
 
+import form
+import processes
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -34,7 +35,6 @@ EMPTY = "an engine function that does nothing"
 REQUESTS = 1_000_000
 QUIET = [EMPTY, "checkpoint", "loading_check, nothing open", "writing_check, nothing open"]
 ADMIT = Kind.ADMIT  # bound once: in Python 3.11 looking up an enum's member takes 0.1 us
-TARGETS = {"p50_us": 2.0, "p99_us": 10.0, "times_cheaper": 15.0, "request_us": 100.0, "growth_mib": 1.0}
 RID = "chatcmpl-5f1d4c1e9a0b4f7c8d2e"
 NUMBERS = (4096, 0, 4000, 0, 4000, 96, 96, 0)
 
@@ -106,8 +106,11 @@ def percentiles(times: list[int], empty: int) -> dict[str, float]:
 # -- the seams of one request ------------------------------------------------------------------------------------
 
 
-def request_seams(session: Session) -> dict[str, Callable[[], object]]:
-    """The seams on a request's way, as often as they are called for it, each on objects like the engine's."""
+Calls = dict[str, Callable[[], object]]
+
+
+def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
+    """A request, and the seams on its way, as often as they are called for it, each on objects like the engine's."""
     prompt = range(4096)
     req = SimpleNamespace(
         rid=RID, origin_input_ids=prompt, output_ids=[1], prefix_len=4000, host_hit_length=0, storage_hit_length=0,
@@ -122,7 +125,7 @@ def request_seams(session: Session) -> dict[str, Callable[[], object]]:
     promise = SimpleNamespace(best_match_node=7, host_hit_length=4000, mem_quota=None, req=req)
 
     def looked_up() -> None:
-        session.last_lookup = None
+        session.promised.clear()
         seams["PrefillAdder.add_one_req"](None, req)
 
     def answered() -> None:
@@ -142,7 +145,7 @@ def request_seams(session: Session) -> dict[str, Callable[[], object]]:
             ("UnifiedRadixCache.writing_check", engine_function),
         )
     }
-    return {
+    return req, {
         EMPTY: engine_function,
         "add_one_req (lookup)": looked_up,
         "init_load_back": lambda: seams["UnifiedRadixCache.init_load_back"](tree, promise),
@@ -175,63 +178,64 @@ def silent(session: Session, calls: dict[str, Callable[[], object]]) -> list[str
 # -- a million requests ------------------------------------------------------------------------------------------
 
 
-def memory(session: Session, requests: int) -> dict[str, float]:
-    """Resident memory before and after, MiB; descriptors and threads of the process at the end."""
-    write, key = session.write, session.key
-
-    def serve(first: int, count: int) -> None:
-        for number in range(first, first + count):
-            rid = key(f"request-{number:016d}")
-            for kind in (Kind.LOOKUP, Kind.ADMIT, Kind.FIRST_TOKEN, Kind.FINISH):
-                write(kind, rid, *NUMBERS)
-
-    serve(0, 20_000)
-    before = resident()
-    serve(20_000, requests)
-    return {"requests": requests, "before_mib": before, "growth_mib": resident() - before}
+class Held(NamedTuple):
+    rss_mib: float
+    descriptors: int
+    threads: int
 
 
-def resident() -> float:
+def held() -> Held:
     gc.collect()
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
+    return Held(processes.rss_mib(), processes.descriptors(), processes.threads())
+
+
+def serve(session: Session, requests: int) -> tuple[Held, Held]:
+    """What this process holds before and after ``requests`` requests through all seams of one."""
+    req, calls = request_seams(session)
+
+    def pass_through(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            req.rid = f"request-{number:016d}"
+            for call in calls.values():
+                call()
+
+    pass_through(0, 20_000)
+    before = held()
+    pass_through(20_000, requests)
+    return before, held()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", metavar="FILE", help="write the figures there")
-    file = parser.parse_args().json
+    options = form.options(__doc__)
+    options.add_argument("--requests", type=int, default=REQUESTS, help="how many pass through at the end")
+    given = options.parse_args()
+    bench = form.Bench("seam_cost", given.history)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         session = Session(Settings(folder=folder))
         session.open()
-        million = memory(session, REQUESTS)  # first, while the heap holds nothing that goes again
+        before, after = serve(session, given.requests)  # first, while the heap holds nothing that goes again
         calls = measure(variants(session))
-        seams = measure(request_seams(session), ROUNDS // 4)
-        quiet = silent(session, request_seams(session))
+        _, on_the_way = request_seams(session)
+        seams = measure(on_the_way, ROUNDS // 4)
+        quiet = silent(session, request_seams(session)[1])
         faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
-    ours, span = calls["wrapper and record"], calls["OpenTelemetry span inline"]
-    figures = {
-        **ours,
-        "times_cheaper": span["p50_us"] / ours["p50_us"],
-        "request_us": sum(one["p50_us"] for one in seams.values()),
-        "growth_mib": million["growth_mib"],
-    }
-    show(calls | {f"  {name}": one for name, one in seams.items()})
-    print(f"\nRSS after {REQUESTS:,} requests: {million['growth_mib']:+.2f} MiB on {million['before_mib']:.1f}")
-    missed = [name for name, target in TARGETS.items() if not met(name, figures[name], target)]
-    for name, target in TARGETS.items():
-        print(f"{name:16} {figures[name]:8.2f}   target {target:g}{'   MISSED' if name in missed else ''}")
     if faults or quiet != QUIET:
         print(f"these figures mean nothing: faults {faults}, no record from {quiet}", file=sys.stderr)
-    if file:
-        report = {"figures": figures, "targets": TARGETS, "calls": calls, "seams": seams, "memory": million}
-        with open(file, "w") as out:
-            json.dump(report, out, indent=2)
-    return 1 if missed or faults or quiet != QUIET else 0
-
-
-def met(name: str, figure: float, target: float) -> bool:
-    return figure >= target if name == "times_cheaper" else abs(figure) <= target
+        return 1
+    show(calls | {f"  {name}": one for name, one in seams.items()})
+    ours, span = calls["wrapper and record"], calls["OpenTelemetry span inline"]
+    bench.add("wrapper and record, median", ours["p50_us"], "µs a call", form.at_most(2))
+    bench.add("wrapper and record, 99th percentile", ours["p99_us"], "µs a call", form.at_most(10))
+    bench.add("the same as an OpenTelemetry span inline, median", span["p50_us"], "µs a call")
+    bench.add("times cheaper than that span", span["p50_us"] / ours["p50_us"], "times", form.at_least(15))
+    bench.add("seam switched off, median", calls["wrapper, seam off"]["p50_us"], "µs a call")
+    together = sum(one["p50_us"] for one in seams.values())
+    bench.add("all seams of a request with an L2 read, on stand-ins", together, "µs a request", form.at_most(100))
+    whole = f"after {given.requests:,} requests through all of its seams"
+    bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=whole)
+    bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=whole)
+    bench.add("growth of threads", after.threads - before.threads, "", form.at_most(0), note=whole)
+    return bench.end()
 
 
 def show(rows: dict[str, dict[str, float]]) -> None:

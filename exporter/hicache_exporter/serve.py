@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import signal
@@ -17,6 +16,7 @@ from aiohttp import web
 
 from hicache_exporter.app import COLLECTORS, App
 from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER, Settings, SettingsError, parse_listen
+from hicache_exporter.garbage import settle
 from hicache_exporter.server import Server
 from hicache_exporter.sources.bearer import Bearer
 from hicache_exporter.sources.targets import TargetError, parse_target
@@ -149,7 +149,7 @@ def serve(
         security = WebSecurity(web_config)
     except (SettingsError, TargetError, WebConfigError) as error:
         raise click.UsageError(str(error)) from None
-    gc.freeze()  # what is imported stays: no use in looking through it again and again
+    settle()
     asyncio.run(_run(settings, security))
 
 

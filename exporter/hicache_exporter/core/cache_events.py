@@ -17,6 +17,8 @@ from hicache_tracing.records import ABSENT, RID_SIZE, Direction, Kind, Tier, unp
 MAX_MARKS = 1024
 
 _NOBODY = bytes(RID_SIZE)  # no request is concerned
+_TO_DEVICE, _TO_HOST, _DEVICE = Direction.HOST_TO_DEVICE, Direction.DEVICE_TO_HOST, Tier.DEVICE
+# bound once: in Python 3.11 looking up an enum's member takes 0.1 us, and this is done for every record
 
 
 class CacheEvents:
@@ -50,7 +52,7 @@ class CacheEvents:
 
     def _load(self, row: Row) -> None:
         node, tokens, identifier, runs, _, _, _, _ = numbers(row)
-        load = Operation(identifier, Direction.HOST_TO_DEVICE, node, tokens, row[RID], row[SEQ], row[T_NS])
+        load = Operation(identifier, _TO_DEVICE, node, tokens, row[RID], row[SEQ], row[T_NS])
         load.read = self._residency.loaded(load, unpack_runs(self._tally.extra(row[SEQ]), runs))
         if row[RID] != _NOBODY:
             load.story = self._requests.story(row)
@@ -67,7 +69,7 @@ class CacheEvents:
         if not accepted:
             self._tally.totals.backups_refused += 1
             return
-        backup = Operation(identifier, Direction.DEVICE_TO_HOST, node, tokens, row[RID], row[SEQ], row[T_NS])
+        backup = Operation(identifier, _TO_HOST, node, tokens, row[RID], row[SEQ], row[T_NS])
         backup.story = story
         self._moves.queued(backup)
         if complete:
@@ -95,7 +97,7 @@ class CacheEvents:
             exemplar = exemplar or self._requests.sampled(story, (device or 0) / 1e9, row[T_NS])
         self._ended(move)
         counting.transfer_done(self._tally.totals, move, self._bytes_per_token, exemplar)
-        if move.direction == Direction.HOST_TO_DEVICE and finished:
+        if move.direction == _TO_DEVICE and finished:
             counting.loads_finished(self._tally.totals, move)
 
     def _ended(self, move: Move) -> None:
@@ -129,7 +131,7 @@ class CacheEvents:
 
     def _evict(self, row: Row) -> None:
         tier, cause, node, tokens, runs, complete, _, _ = numbers(row)
-        if tier == Tier.DEVICE:
+        if tier == _DEVICE:
             kept = unpack_runs(self._tally.extra(row[SEQ]), runs) if complete else None
             self._residency.left_device(node, cause, tokens, row[T_NS], row[SEQ], kept)
         counting.eviction(self._tally.totals, cause, tokens)
