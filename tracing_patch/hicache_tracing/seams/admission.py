@@ -10,6 +10,9 @@ from hicache_tracing.records import ABSENT, Kind
 from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
+ADMIT = Kind.ADMIT
+TRACE = Kind.TRACE
+
 
 def admission(session: Session) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[tuple[Any, int]]:
@@ -28,7 +31,7 @@ def admission(session: Session) -> tuple[Before, After]:
                 by_tier = (req.cached_tokens_device, req.cached_tokens_host, req.cached_tokens_storage)
             key = session.key(req.rid)
             session.write(
-                Kind.ADMIT,
+                ADMIT,
                 key,
                 prompt,
                 *map(dialects.number, by_tier),
@@ -38,7 +41,7 @@ def admission(session: Session) -> tuple[Before, After]:
             )
             parent = trace_context.of(req)
             if parent is not None:
-                session.write(Kind.TRACE, key, *parent)
+                session.write(TRACE, key, *parent)
 
     return before, after
 

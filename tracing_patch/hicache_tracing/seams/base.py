@@ -1,4 +1,7 @@
-"""What a seam is: an engine function, how to recognise it, and the two steps of ours around it."""
+"""What a seam is: an engine function, how to recognise it, and the two steps of ours around it.
+
+Seams bind the record kinds that they write: in Python 3.11 looking a member up in its enum takes 0.1 us.
+"""
 
 from __future__ import annotations
 

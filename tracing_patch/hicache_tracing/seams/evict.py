@@ -11,6 +11,8 @@ from hicache_tracing.runs import host_runs
 from hicache_tracing.seams.base import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED, Target, argument, nothing_before
 from hicache_tracing.session import Session
 
+EVICT = Kind.EVICT
+
 
 def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: bool) -> None:
     if tokens <= 0:
@@ -21,7 +23,7 @@ def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: b
         session.witness.left_device()
     cause = EvictCause.DEMOTED if kept else EvictCause.DROPPED
     runs, complete, packed = _kept_in(session, tree, node) if kept else (0, 0, b"")
-    session.write(Kind.EVICT, b"", Tier.DEVICE, cause, dialects.node_id(node), tokens, runs, complete, extra=packed)
+    session.write(EVICT, b"", Tier.DEVICE, cause, dialects.node_id(node), tokens, runs, complete, extra=packed)
 
 
 def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
@@ -96,7 +98,7 @@ def host_slots(session: Session) -> tuple[Before, After]:
     def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if args[0] is session.controller:
             tokens = len(argument(args, kwargs, 1, "host_indices"))
-            session.write(Kind.EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, tokens)
+            session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, tokens)
 
     return nothing_before, after
 
@@ -108,7 +110,7 @@ def host_tokens(session: Session) -> tuple[Before, After]:
         component = argument(args, kwargs, 2, "component_type")
         of_kv = component is None or getattr(component, "name", "") == "FULL"
         if of_kv and isinstance(result, int) and result > 0:
-            session.write(Kind.EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
+            session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
 
     return nothing_before, after
 

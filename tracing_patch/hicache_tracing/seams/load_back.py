@@ -10,6 +10,8 @@ from hicache_tracing.records import Kind, LoadBackOutcome
 from hicache_tracing.seams.base import TREES, Target, argument
 from hicache_tracing.session import LoadScope, Session
 
+LOAD_BACK = Kind.LOAD_BACK
+
 
 def load_back(session: Session) -> tuple[Before, After, Ending]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[LoadScope, bytes, int, int, int]:
@@ -40,9 +42,7 @@ def load_back(session: Session) -> tuple[Before, After, Ending]:
             outcome = session.outcome(scope, promised, loaded, threshold, quota)
         if outcome is LoadBackOutcome.NOTHING:
             return
-        session.write(
-            Kind.LOAD_BACK, key, promised, loaded, outcome, node, threshold, quota, scope.evicted, scope.refused
-        )
+        session.write(LOAD_BACK, key, promised, loaded, outcome, node, threshold, quota, scope.evicted, scope.refused)
 
     def ending(_token: tuple[LoadScope, bytes, int, int, int]) -> None:
         session.load_scope = None

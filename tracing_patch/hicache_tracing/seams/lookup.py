@@ -14,6 +14,8 @@ from hicache_tracing.records import Kind
 from hicache_tracing.seams.base import Target, argument, nothing_after
 from hicache_tracing.session import Session
 
+LOOKUP = Kind.LOOKUP
+
 MAX_PROMISED = 4096  # requests whose promise is remembered; more wait only where the engine hides their end
 
 
@@ -26,7 +28,7 @@ def lookup(session: Session) -> tuple[Before, After, Ending]:
         promised = session.promised
         if promised.get(key) != (device, host):
             session.write(
-                Kind.LOOKUP,
+                LOOKUP,
                 key,
                 len(req.origin_input_ids),
                 device,

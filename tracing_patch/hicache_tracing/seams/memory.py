@@ -11,6 +11,8 @@ from hicache_tracing.records import Kind
 from hicache_tracing.seams.base import Target, nothing_before
 from hicache_tracing.session import Session
 
+MEMORY = Kind.MEMORY
+
 INTERVAL_NS = 10_000_000_000
 
 
@@ -23,7 +25,7 @@ def idle(session: Session) -> tuple[Before, After]:
         if now < next_at or session.recorder is None:
             return
         next_at = now + INTERVAL_NS
-        session.write(Kind.MEMORY, b"", *dialects.memory(args[0], session.controller))
+        session.write(MEMORY, b"", *dialects.memory(args[0], session.controller))
 
     return nothing_before, after
 

@@ -11,6 +11,9 @@ from hicache_tracing.runs import host_runs
 from hicache_tracing.seams.base import CONTROLLERS, Target, argument, nothing_before
 from hicache_tracing.session import Session
 
+LOAD = Kind.LOAD
+BACKUP = Kind.BACKUP
+
 
 def load(session: Session) -> tuple[Before, After]:
     """H2D. The tree may ask twice: a first refusal, an eviction, then again."""
@@ -30,7 +33,7 @@ def load(session: Session) -> tuple[Before, After]:
         runs, complete, packed = host_runs(host)
         operation = session.queued(session.loads, node, len(host))
         session.write(
-            Kind.LOAD,
+            LOAD,
             session.key(session.rid) if session.rid else b"",
             node,
             len(host),
@@ -66,7 +69,7 @@ def write(session: Session) -> tuple[Before, After]:
         # a backup forced by an eviction is not of the request that needed the room
         owner = "" if session.load_scope is not None else session.rid
         session.write(
-            Kind.BACKUP,
+            BACKUP,
             session.key(owner) if owner else b"",
             node,
             tokens,

@@ -9,6 +9,8 @@ from hicache_tracing.records import Kind
 from hicache_tracing.seams.base import TREES, Target, nothing_after
 from hicache_tracing.session import Session
 
+RESET = Kind.RESET
+
 
 def reset(session: Session) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
@@ -18,7 +20,7 @@ def reset(session: Session) -> tuple[Before, After]:
         session.promised.clear()
         if session.witness is not None:
             session.witness.forget()
-        session.write(Kind.RESET, b"", loads, backups)
+        session.write(RESET, b"", loads, backups)
 
     return before, nothing_after
 

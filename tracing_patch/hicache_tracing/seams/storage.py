@@ -15,6 +15,10 @@ from hicache_tracing.runs import host_runs
 from hicache_tracing.seams.base import CONTROLLERS, TREES, Target, argument, nothing_before
 from hicache_tracing.session import Session
 
+STORAGE_PREFETCH = Kind.STORAGE_PREFETCH
+STORAGE_BACKUP = Kind.STORAGE_BACKUP
+STORAGE_ATTACH = Kind.STORAGE_ATTACH
+
 REQUEST = ("request", "handle", "req_id", "rid")
 
 
@@ -40,7 +44,7 @@ def _write(
     asked = getattr(operation, "stats_requested_tokens", 0) or len(getattr(operation, "token_ids", None) or ())
     runs, complete, packed = host_runs(slots) if slots is not None else (0, 1, b"")
     session.write(
-        Kind.STORAGE_PREFETCH,
+        STORAGE_PREFETCH,
         session.key(_rid(request)),
         dialects.number(getattr(operation, "id", None)),
         asked,
@@ -141,7 +145,7 @@ def storage_write(session: Session) -> tuple[Before, After]:
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if args[0] is session.controller and result is not None:
             tokens = len(argument(args, kwargs, 1, "host_indices"))
-            session.write(Kind.STORAGE_BACKUP, b"", dialects.number(result), tokens, 0)
+            session.write(STORAGE_BACKUP, b"", dialects.number(result), tokens, 0)
 
     return nothing_before, after
 
@@ -155,7 +159,7 @@ def storage_drain(session: Session) -> tuple[Before, After]:
     def after(open_before: list[Any], _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         for operation in open_before:
             if operation not in args[0].ongoing_backup:
-                session.write(Kind.STORAGE_BACKUP, b"", dialects.number(operation), ABSENT, 1)
+                session.write(STORAGE_BACKUP, b"", dialects.number(operation), ABSENT, 1)
 
     return before, after
 
@@ -164,7 +168,7 @@ def _switch(session: Session, attached: int) -> tuple[Before, After]:
     def after(_token: None, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if args[0] is session.tree:
             succeeded = bool(result[0]) if isinstance(result, tuple) else bool(result)
-            session.write(Kind.STORAGE_ATTACH, b"", attached, int(succeeded))
+            session.write(STORAGE_ATTACH, b"", attached, int(succeeded))
 
     return nothing_before, after
 

@@ -10,6 +10,9 @@ from hicache_tracing.records import Kind
 from hicache_tracing.seams.base import Target, argument, nothing_after
 from hicache_tracing.session import Session
 
+FIRST_TOKEN = Kind.FIRST_TOKEN
+FINISH = Kind.FINISH
+
 
 def first_token(session: Session) -> tuple[Before, After]:
     """Scheduler.process_batch_result: requests of an extend batch that had no output token before, and have one now."""
@@ -25,7 +28,7 @@ def first_token(session: Session) -> tuple[Before, After]:
             if len(req.output_ids):
                 received, started = dialects.request_times(req)
                 session.write(
-                    Kind.FIRST_TOKEN,
+                    FIRST_TOKEN,
                     session.key(req.rid),
                     len(req.origin_input_ids),
                     received,
@@ -45,7 +48,7 @@ def finish(session: Session) -> tuple[Before, After]:
             key = session.key(req.rid)
             session.promised.pop(key, None)
             session.write(
-                Kind.FINISH,
+                FINISH,
                 key,
                 len(req.origin_input_ids),
                 len(req.output_ids),
