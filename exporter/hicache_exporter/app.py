@@ -84,7 +84,7 @@ class App:
         self.numa = NumaWatch(lambda: [rank.pid for rank in self._ranks()])
         self.bus = BusWitness(self.probe) if self.probe is not None else None
         self.judging = Judging(judge, now_ns, [self.bus] if self.bus is not None else [])
-        self.spanning = Spanning()
+        self.spanning = Spanning(now_ns)
         self.engines: Engines | None = None
         self.scrapes = ScrapesCollector()
         self.registry = Registry()

@@ -24,8 +24,10 @@ STATES = ("on", "off", "refused")
 class Spanning:
     """Does nothing unless an OTLP endpoint was named. OpenTelemetry is imported only then."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, since_ns: int, environment: Mapping[str, str] = os.environ) -> None:
+        """Of a request that was admitted before ``since_ns`` an earlier sidecar has told: it is passed over."""
         self.state = "off"
+        self._since_ns = since_ns
         self._emitter = None
         self._waiting: deque[tuple[RankLedger, Move]] = deque(maxlen=MAX_WAITING)
         try:
@@ -52,7 +54,7 @@ class Spanning:
         story = proof.story
         if self._emitter is None or not proof.final or story.sampled is not None:
             return
-        if story.trace is not None and not story.trace.sampled:
+        if (story.admitted_ns or 0) < self._since_ns or (story.trace is not None and not story.trace.sampled):
             story.sampled = False
             return
         spans = request_spans(proof.ledger, story, proof.evidence, proof.judgement)

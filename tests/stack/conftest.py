@@ -14,7 +14,9 @@ import pytest
 
 from hicache_proof.demo.engine import Engine, EngineSpec
 
+from . import traced
 from .programs import FAST, Alertmanager, Prometheus, Webhook, free_port, running
+from .receiver import Receiver
 from .traffic import Traffic
 
 
@@ -25,6 +27,8 @@ class Stack:
     """host:port"""
     prometheus: Prometheus
     webhook: Webhook
+    receiver: Receiver
+    """Of the spans of the sidecar, and of the engine's own where it is told to trace."""
     traffic: Traffic
     switches: Path
     folder: Path
@@ -48,7 +52,8 @@ class Stack:
             os.kill(pid, signal.SIGCONT)
 
     def start_sidecar(self) -> None:
-        command = [sys.executable, "-m", "hicache_exporter", "serve", "--engine", self.engine.url]
+        command = ["env", *(f"{name}={value}" for name, value in self.receiver.variables.items())]
+        command += [sys.executable, "-m", "hicache_exporter", "serve", "--engine", self.engine.url]
         command += ["--ring-dir", str(self.engine.rings), "--listen", self.sidecar]
         log, ready = self.folder / "sidecar.log", f"http://{self.sidecar}/-/ready"
         self.sidecars.enter_context(running(command, log, ready))
@@ -65,15 +70,22 @@ def stack(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iterato
     folder = tmp_path_factory.mktemp("stack")
     switches = folder / "switches"
     switches.mkdir()
-    spec = EngineSpec(paths=(Path(__file__).parent / "faults",), variables={"FAULT_SWITCHES": str(switches)})
+    receiver = Receiver("grpc")
+    spec = EngineSpec(
+        paths=(Path(__file__).parent / "faults", traced.lend_packages(folder / "packages")),
+        variables={"FAULT_SWITCHES": str(switches)},
+        arguments=traced.arguments(receiver.port),
+    )
     sidecar = f"127.0.0.1:{free_port()}"
     with ExitStack() as programs:
         sidecars = programs.enter_context(ExitStack())
+        programs.enter_context(receiver.run())
         engine = programs.enter_context(Engine(spec, folder / "engine"))
+        traced.set_level(engine.url, 0)
         alertmanager = programs.enter_context(Alertmanager(folder / "alertmanager", webhook.url).run())
         prometheus = Prometheus(folder / "prometheus", [{"targets": [sidecar]}], f"127.0.0.1:{alertmanager.port}", FAST)
         traffic = programs.enter_context(Traffic(engine.url))
-        stack = Stack(engine, sidecar, prometheus, webhook, traffic, switches, folder, sidecars)
+        stack = Stack(engine, sidecar, prometheus, webhook, receiver, traffic, switches, folder, sidecars)
         stack.start_sidecar()
         programs.enter_context(prometheus.run())
         yield stack

@@ -19,7 +19,7 @@ class Traffic:
     def __init__(self, url: str, prefixes: int = 6) -> None:
         self.repeating = True
         self._url = url
-        self._prefixes = [_prompt() for _ in range(prefixes)]
+        self._prefixes = [prompt() for _ in range(prefixes)]
         """More than L1 holds: asked for in turn, each comes back from L2."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask_for_ever, daemon=True)
@@ -38,8 +38,8 @@ class Traffic:
             while not self._over.is_set():
                 turn += 1
                 again = self.repeating and turn % 10
-                prompt = self._prefixes[turn // 2 % len(self._prefixes)] if again else _prompt()
-                body = {"input_ids": prompt, "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
+                tokens = self._prefixes[turn // 2 % len(self._prefixes)] if again else prompt()
+                body = {"input_ids": tokens, "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
                 try:
                     client.post(f"{self._url}/generate", json=body)
                 except httpx.HTTPError:
@@ -47,5 +47,5 @@ class Traffic:
                 time.sleep(0.05)
 
 
-def _prompt() -> list[int]:
+def prompt() -> list[int]:
     return [random.randrange(3, 500) for _ in range(TOKENS)]

@@ -8,6 +8,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from ...otlp import spans
+
 
 class Receiver:
     """An OTLP/HTTP receiver: keeps what it got as plain dictionaries."""
@@ -19,10 +21,7 @@ class Receiver:
     async def traces(self, request):
         got = ExportTraceServiceRequest.FromString(await request.read())
         if self.status == 200:
-            for resource_spans in got.resource_spans:
-                resource = attributes(resource_spans.resource.attributes)
-                for scope_spans in resource_spans.scope_spans:
-                    self.spans += [plain(span, resource, scope_spans) for span in scope_spans.spans]
+            self.spans += spans(got)
         body = ExportTraceServiceResponse().SerializeToString()
         return web.Response(status=self.status, body=body, content_type="application/x-protobuf")
 
@@ -32,27 +31,6 @@ class Receiver:
     def one(self, name):
         (span,) = self.named(name)
         return span
-
-
-def plain(span, resource, scope_spans):
-    return {
-        "name": span.name,
-        "trace_id": span.trace_id.hex(),
-        "span_id": span.span_id.hex(),
-        "parent": span.parent_span_id.hex(),
-        "start_ns": span.start_time_unix_nano,
-        "end_ns": span.end_time_unix_nano,
-        "kind": span.kind,
-        "status": span.status.code,
-        "attributes": attributes(span.attributes),
-        "links": [(link.trace_id.hex(), link.span_id.hex(), attributes(link.attributes)) for link in span.links],
-        "resource": resource,
-        "scope": (scope_spans.scope.name, scope_spans.scope.version, scope_spans.schema_url),
-    }
-
-
-def attributes(pairs):
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
 
 
 @pytest.fixture

@@ -182,6 +182,20 @@ async def test_a_request_that_is_still_under_way_is_not_told_yet(rings, receiver
     assert [proof.final for proof in app.judging.recent()] == [False]
 
 
+async def test_what_was_in_the_ring_before_is_not_told_again(rings, receiver):
+    """An earlier sidecar has told it. All of a ring at once would also overflow the queue."""
+    written = RingFile(rings, identity=IDENTITY)
+    written.now_ns = time.monotonic_ns() - 60_000 * MS
+    l2_read(written)
+    async with receiver() as received:
+        app = App(Settings(ring_folder=str(rings), off=frozenset(("gpu", "pcie", "host"))))
+        await app.start()
+        app.catch_up()
+        assert [proof.final for proof in app.judging.recent()] == [True, True]
+        await app.stop()
+    assert received.spans == []
+
+
 async def test_the_users_sampler_decides_for_traces_of_our_own(rings, receiver, monkeypatch):
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     async with receiver() as received:
