@@ -1,6 +1,6 @@
 """Reading an engine's /metrics: the sidecar's reader against prometheus-client's parser, in one run.
 
-    python benchmarks/engine_text.py [CAPTURE.txt ...] [--json FILE]
+    python benchmarks/engine_text.py [CAPTURE.txt ...]
 
 Without a capture it reads the recorded answers in tests/exporter/engine/captures. Before anything is timed, both
 readers must give the same values, on every capture. Times are medians; each repeat times both, one after the other.
@@ -9,9 +9,7 @@ readers must give the same values, on every capture. Times are medians; each rep
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import math
 import statistics
 import sys
@@ -19,13 +17,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import form
 from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_exporter.core import engine_text
 from hicache_exporter.core.engine_families import WANTED
 
 CAPTURES = Path(__file__).parents[1] / "tests" / "exporter" / "engine" / "captures"
-AIM = 5.0
 NEWEST = "0.5.23"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], object]
 
@@ -81,23 +79,24 @@ def measure(path: Path, repeats: int) -> dict[str, object]:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = form.options(__doc__)
     options.add_argument("captures", nargs="*", type=Path, default=sorted(CAPTURES.glob("*.txt")))
     options.add_argument("--repeats", type=int, default=30)
-    options.add_argument("--json", type=Path)
     given = options.parse_args()
+    bench = form.Bench("engine_text", given.history)
     rows = [measure(path, given.repeats) for path in given.captures]
     print("".join(f"{column:>16}" for column in rows[0]))
     for row in rows:
         print("".join(f"{value!s:>16.16}" for value in row.values()))
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if not all(row["same_values"] for row in rows):
+        print("these figures mean nothing: the two readers disagree", file=sys.stderr)
+        return 1
     newest = [row for row in rows if str(row["capture"]).startswith(NEWEST)]  # older engines write a third of its text
-    same = all(row["same_values"] for row in rows)
-    fast = all(float(str(row["ratio_wanted"])) >= AIM for row in newest)
-    print(f"same values everywhere: {'yes' if same else 'NO'}")
-    print(f"at least {AIM:g} times faster on the text of {NEWEST}: {'yes' if fast else 'NO'}")
-    return 0 if same and fast else 1
+    for row in newest:
+        what = f"times faster than prometheus_client's parser, {row['capture']}"
+        bench.add(what, float(str(row["ratio_wanted"])), "times", form.at_least(5), note=f"{row['kb']} kB")
+    bench.add("captures on which both give the same values", len(rows), f"of {len(rows)}")
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -143,6 +143,8 @@ def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callab
                 relist_ns = min(2 * relist_ns, RELIST_MOST_NS)
                 break
             sleep(max(0, now_ns + pause_ns - monotonic_ns()) / SECOND)
+            while session.sampler.at_rest(monotonic_ns()):  # for a second at most
+                sleep(pause_ns / SECOND)
         session.close()
 
 

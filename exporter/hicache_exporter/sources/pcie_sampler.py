@@ -41,7 +41,7 @@ class Gauge:
 
 
 class PcieSampler:
-    """``step`` at every wake-up, then sleep for what it returns."""
+    """``step`` at every wake-up, then sleep for what it returns, and again as long as it is ``at_rest``."""
 
     def __init__(self, board: Board, engine_activity: Callable[[int], int]) -> None:
         self._board = board
@@ -82,6 +82,15 @@ class PcieSampler:
         self._sampled_ns, self._resting = now_ns, False
         return (self._pace.busy_ns if self._pace.busy(now_ns) else self._pace.look_ns), lost
 
+    def at_rest(self, now_ns: int) -> bool:
+        """A look that finds nothing to do, and touches little: code that runs once in 50 ms finds its caches cold,
+        so that the wake-ups of an idle sampler cost more than its readings. False: call ``step``.
+        """
+        if not self._resting or self._rested(now_ns) or self._activity(now_ns) != self._seen_activity:
+            return False
+        self._looked_ns = now_ns
+        return True
+
     def _look(self, now_ns: int) -> int:
         """How long an engine can have been active by now: since the last look, 0 if none wrote a record."""
         activity = self._activity(now_ns)
@@ -91,6 +100,7 @@ class PcieSampler:
         return active_ns
 
     def _due(self, now_ns: int, active_ns: int) -> bool:
-        if active_ns or self._pace.busy(now_ns):
-            return True
+        return active_ns > 0 or self._pace.busy(now_ns) or self._rested(now_ns)
+
+    def _rested(self, now_ns: int) -> bool:
         return now_ns - self._sampled_ns >= self._pace.IDLE_NS - self._pace.look_ns // 2

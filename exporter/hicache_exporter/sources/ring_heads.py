@@ -25,7 +25,10 @@ class RingHeads:
         if now_ns >= self._rescan_at_ns:
             self._rescan_at_ns = now_ns + RESCAN_NS
             self._rescan()
-        return sum(_HEAD.unpack_from(page, HEAD_OFFSET)[0] for page in self._pages.values())
+        total = 0
+        for page in self._pages.values():
+            total += _HEAD.unpack_from(page, HEAD_OFFSET)[0]
+        return total
 
     def _rescan(self) -> None:
         found = set(self._folder.glob("*.ring"))

@@ -42,6 +42,11 @@ class Bus:
         return Reading(before, self.now_ns, 0, rx % WRAP)
 
 
+def sleep(bus, pause, slips):
+    slipped = sum(late for at, late in slips if bus.now_ns <= at < bus.now_ns + pause)
+    bus.now_ns += pause + slipped
+
+
 def run(bus, until_ns, slips=()):
     """Sample until then; ``slips`` maps a moment to how much later the sleep that covers it returns."""
     board = Board.create()
@@ -51,8 +56,9 @@ def run(bus, until_ns, slips=()):
     sampler.add("GPU-a", gauge)
     while bus.now_ns < until_ns:
         pause, _ = sampler.step(bus.now_ns)
-        slipped = sum(late for at, late in slips if bus.now_ns <= at < bus.now_ns + pause)
-        bus.now_ns += pause + slipped
+        sleep(bus, pause, slips)
+        while sampler.at_rest(bus.now_ns):
+            sleep(bus, pause, slips)
     sampler.step(bus.now_ns)
     samples = list(gauge.area.newest_first())
     unsafe = gauge.area.unsafe_gaps
@@ -66,6 +72,24 @@ def test_an_idle_gpu_is_read_once_a_second_and_no_gap_is_unsafe():
     assert 55 <= len(after_the_start) <= 61
     assert unsafe == 0
     assert {sample.gap for sample in after_the_start} == {Gap.QUIET}
+
+
+def test_an_idle_sampler_rests_until_the_next_reading_is_due_or_an_engine_writes():
+    bus = Bus([(10 * SECOND + 333 * MS, 10 * SECOND + 400 * MS, FULL)])
+    board = Board.create()
+    sampler = PcieSampler(board, bus.activity)
+    sampler.add("GPU-a", Gauge(bus, board.area("GPU-a")))
+    woken = []
+    while bus.now_ns < 10 * SECOND + 500 * MS:
+        pause, _ = sampler.step(bus.now_ns)
+        bus.now_ns += pause
+        while sampler.at_rest(bus.now_ns):
+            bus.now_ns += pause
+        woken.append(bus.now_ns)
+    board.close()
+    quiet = [at for at in woken if 3 * SECOND < at < 10 * SECOND]
+    assert len(quiet) <= 16  # two a second: the reading, and the step after it
+    assert any(10 * SECOND + 333 * MS <= at < 10 * SECOND + 333 * MS + GEN5 for at in woken)
 
 
 def test_a_load_back_out_of_the_blue_is_counted_to_the_byte():
