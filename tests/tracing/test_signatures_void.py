@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from hicache_tracing import plugin
 from hicache_tracing import session as session_module
 from hicache_tracing.guard import FAULTS_ALLOWED
 from hicache_tracing.seams import ALL
-from hicache_tracing.session import VOIDING
+from hicache_tracing.told import STORAGE, VOIDING, VOIDING_FUNCTIONS
 
 from .engines import engine as running
 
+PROMPT = list(range(4))
 RELEASES = {"v0523": "UnifiedRadixCache", "v059": "HiRadixCache"}
 
 
@@ -44,7 +46,7 @@ def seam_of(session, function: str):
 
 
 def test_the_functions_named_are_all_functions_that_we_patch():
-    assert {target.name for target in ALL} >= VOIDING
+    assert {target.name for target in ALL} >= VOIDING_FUNCTIONS
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -54,7 +56,7 @@ class TestSignatures:
             backup(engine, "first")
             assert engine.session.witness.signed
 
-    @pytest.mark.parametrize("function", sorted(VOIDING))
+    @pytest.mark.parametrize("function", sorted(VOIDING_FUNCTIONS))
     def test_are_all_forgotten_after_a_fault_and_taken_no_more_once_the_seam_is_off(self, release, tmp_path, function):
         with running(release, tmp_path, {"content": "full"}) as engine:
             witness = engine.session.witness
@@ -79,8 +81,29 @@ class TestSignatures:
     def test_are_not_taken_where_a_seam_that_voids_them_is_switched_off(self, release, tmp_path):
         off = frozenset({f"{RELEASES[release]}.writing_check"})
         with running(release, tmp_path, {"content": "full", "seams_off": off}) as engine:
+            assert engine.session.witness is None
+            assert (
+                engine.ring().identity["content_mode"]
+                == f"refused: {RELEASES[release]}.writing_check is not recorded here"
+            )
+
+    @pytest.mark.parametrize("line", VOIDING, ids=lambda line: line[0])
+    def test_are_not_taken_where_nobody_tells_that_they_are_void(self, release, tmp_path, monkeypatch, line):
+        """An engine of tomorrow, in which that function has another name."""
+        kept = tuple(target for target in ALL if target.name not in line)
+        monkeypatch.setattr(plugin, "ALL", kept)
+        with running(release, tmp_path, {"content": "full"}) as engine:
+            engine.serve("first", PROMPT)
+            assert engine.session.witness is None
+            said = engine.ring().identity["content_mode"]
+            assert said == f"refused: {' or '.join(line)} is not recorded here"
+
+    def test_need_nothing_told_of_storage_where_there_can_be_none(self, release, tmp_path, monkeypatch):
+        monkeypatch.setattr(plugin, "ALL", tuple(target for target in ALL if target.name not in STORAGE))
+        monkeypatch.setattr("hicache_tracing.told._may_store", lambda _parts: False)
+        with running(release, tmp_path, {"content": "full"}) as engine:
             backup(engine, "first")
-            assert engine.session.witness.signed == []
+            assert engine.session.witness.signed
 
     def test_are_taken_where_a_tree_that_is_not_in_use_is_switched_off(self, release, tmp_path):
         off = frozenset({"HiMambaRadixCache.writing_check"})

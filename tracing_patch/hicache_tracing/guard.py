@@ -22,11 +22,12 @@ Ending = Callable[[Any], None]
 class Seam:
     """The state of one patched engine function. ``on`` is the only thing its wrapper looks at when it is off."""
 
-    __slots__ = ("changed", "faults", "fired", "name", "on", "state")
+    __slots__ = ("changed", "faults", "fired", "name", "on", "owner", "state")
 
     def __init__(self, name: str, changed: Callable[[Seam], None]) -> None:
         self.name = name
         self.changed = changed
+        self.owner: Any = None  # the class or module whose function is patched
         self.state = SeamState.PENDING
         self.on = True
         self.fired = False

@@ -87,6 +87,7 @@ def _recognise(
             seam.set(SeamState.MISSING)
             continue
         function = vars(owner)[target.name]
+        seam.owner = owner
         if any(patch.wrapper is function for patch in _patches):
             continue
         if not any(recognised(function, form) for form in target.forms):

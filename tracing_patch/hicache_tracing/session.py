@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from hicache_tracing import dialects
+from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam, say
 from hicache_tracing.recorder import Recorder
@@ -28,24 +28,9 @@ MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses the
 MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
 MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine hides their end
 
-VOIDING = frozenset(
-    (
-        *("start_writing", "writing_check", "loading_check", "reset"),
-        *("_handle_prefetch_result", "check_prefetch_progress"),
-        *("_evict_device_leaf", "_demote", "_detach_backuped", "_evict_backuped", "_evict_regular"),
-        "_drop_subtree_no_host",
-    )
-)
-"""Engine functions whose seams tell the content witness that a signature or a comparison no longer holds. Were one of
-them missed, good rows would be called damaged."""
-
 
 def _nowhere(*_: object, **__: object) -> None:
     """The recorder's ``write`` while there is no recorder."""
-
-
-def _function(seam: str) -> str:
-    return seam.rpartition(".")[2]
 
 
 class LoadScope:
@@ -119,21 +104,32 @@ class Session:
         self.controller = getattr(self.tree, "cache_controller", None)
         if self.recorder is None:
             return
-        content = "off"
-        if self.settings.content != "off" and self.controller is not None:
-            try:
-                self.witness = make_witness(self.controller, self.settings.content)
-                content = self.settings.content
-            except Exception as reason:  # no memory for it, no compiler: the rest of the witnesses still count
-                content = f"refused: {reason if isinstance(reason, UnwitnessableError) else repr(reason)}"
-                content = content[:500]  # the header has little room
-                say("no content witness, %s", content)
-        self.signing = not self._untold()
+        content = self._witness_content()
         identity = dialects.identity(scheduler, self.tree, self.controller)
         identity["content_mode"] = content
         identity["seams"] = [seam.name for seam in self.seams]
+        identity["in_use"] = told.in_use(self.seams, self._cache())
         self.recorder.identify(identity)
         logger.info("hicache-witness: recording to %s", self.recorder.path)
+
+    def _cache(self) -> tuple[Any, ...]:
+        return tuple(part for part in (self.tree, self.controller) if part is not None)
+
+    def _witness_content(self) -> str:
+        """Make the content witness that was asked for. Returns its mode, or why there is none."""
+        wanted = self.settings.content
+        if wanted == "off" or self.controller is None:
+            return "off"
+        try:
+            if untold := told.untold(self.seams, self.settings.seams_off, self._cache()):
+                raise UnwitnessableError(f"{untold} is not recorded here")
+            self.witness = make_witness(self.controller, wanted)
+        except Exception as reason:  # no memory for it, no compiler: the rest of the witnesses still count
+            content = f"refused: {reason if isinstance(reason, UnwitnessableError) else repr(reason)}"
+            content = content[:500]  # the header has little room
+            say("no content witness, %s", content)
+            return content
+        return wanted
 
     def silence(self) -> None:
         """Write no more, for good. Also in a forked child: the ring that it has inherited is its parent's."""
@@ -162,17 +158,9 @@ class Session:
         recorder.seam(index, seam.state, seam.fired, seam.faults)
         if seam.faults and seam is not self.host_slots:  # whose records say themselves what they lack
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
-            if self.witness is not None and _function(seam.name) in VOIDING:
+            if self.witness is not None and told.function_of(seam.name) in told.VOIDING_FUNCTIONS:
                 self.signing = self.signing and seam.state is not SeamState.TRIPPED
                 self.witness.forget()
-
-    def _untold(self) -> bool:
-        """Whether one of VOIDING is not recorded in this very tree or controller: switched off, or not as known."""
-        ours = {kind.__name__ for part in (self.tree, self.controller) for kind in type(part).__mro__}
-        dark = {seam.name for seam in self.seams if seam.state in (SeamState.UNRECOGNISED, SeamState.TRIPPED)}
-        return any(
-            name.partition(".")[0] in ours and _function(name) in VOIDING for name in dark | self.settings.seams_off
-        )
 
     # -- requests --------------------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ ANY_HOST = {"", "0.0.0.0", "::", "[::]", "localhost", "::1", "127.0.0.1"}
 REQUIRED = ("add_one_req", "prepare_for_extend")
 LOADS = ("load", "start_loading", "loading_check")
 REQUIRED_WITH_HICACHE = (*REQUIRED, *LOADS, "init_load_back", "write")
+STORAGE_DELIVERY = ("_handle_prefetch_result", "check_prefetch_progress")
+"""One of them tells which host slots a read from storage filled: else an earlier backup would pass for their writer."""
 DEVICE_EVICTION = ("_evict_device_leaf", "_demote", "_detach_backuped", "_evict_backuped")
 
 
@@ -35,6 +37,8 @@ class Identity:
     engine_version: str
     has_hicache: bool
     content_mode: str
+    in_use: frozenset[str] | None
+    """Seams that this process's own cache runs through; None: an older recorder, which did not say."""
     facts: dict[str, Any]
     """The identity as written: for pages and labels that want more."""
 
@@ -70,17 +74,21 @@ def parse_identity(facts: dict[str, Any]) -> Identity | None:
         engine_version=_text(facts, "engine_version"),
         has_hicache=facts.get("controller") is not None,
         content_mode=_text(facts, "content_mode") or "off",
+        in_use=_names(facts, "in_use"),
         facts=facts,
     )
 
 
-def watches(seams: dict[str, str], functions: tuple[str, ...]) -> bool:
+def watches(seams: dict[str, str], functions: tuple[str, ...], in_use: frozenset[str] | None = None) -> bool:
     """Whether all these engine functions are being recorded, from the state of each seam by its name.
 
-    A function that several classes have (one tree or another) needs one of them attached; none may have tripped.
+    A function that several classes have (one tree or another) needs one of them attached; none may have tripped. Only
+    those ``in_use`` count: nothing will be told by the seams of a tree that this engine has and does not run.
     """
     states: dict[str, set[str]] = {}
     for name, state in seams.items():
+        if in_use is not None and name not in in_use:
+            continue
         states.setdefault(function_of(name), set()).add(state)
     told = [states.get(function, set()) for function in functions]
     return all("attached" in of_one and "tripped" not in of_one for of_one in told)
@@ -93,6 +101,11 @@ def function_of(seam: str) -> str:
 def _number(facts: dict[str, Any], name: str) -> int | None:
     value = facts.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _names(facts: dict[str, Any], name: str) -> frozenset[str] | None:
+    value = facts.get(name)
+    return frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else None
 
 
 def _text(facts: dict[str, Any], name: str) -> str:

@@ -17,6 +17,7 @@ from hicache_exporter.core.identity import (
     LOADS,
     REQUIRED,
     REQUIRED_WITH_HICACHE,
+    STORAGE_DELIVERY,
     Identity,
     watches,
 )
@@ -61,7 +62,10 @@ class RankLedger:
             Kind.MEMORY: self._memory,
             Kind.WEIGHTS: self._weights,
             Kind.SEAM_FAULT: self._seam_fault,
+            Kind.STORAGE_ATTACH: self._storage_attach,
         }
+        self._seams: dict[str, str] = {}
+        self._has_storage = bool(identity.facts.get("storage_backend"))
 
     # -- in ----------------------------------------------------------------------------------------------------
 
@@ -81,10 +85,16 @@ class RankLedger:
 
     def see_seams(self, states: dict[str, str]) -> None:
         """The state of every seam by name, as the process last reported it."""
+        self._seams = states
         hicache = self.identity.has_hicache
-        self.watching = watches(states, REQUIRED_WITH_HICACHE if hicache else REQUIRED)
-        self.watching_loads = not hicache or watches(states, LOADS)
-        self.watching_eviction = any(watches(states, (function,)) for function in DEVICE_EVICTION)
+        self.watching = self._watches(*(REQUIRED_WITH_HICACHE if hicache else REQUIRED)) and (
+            not self._has_storage or any(map(self._watches, STORAGE_DELIVERY))
+        )
+        self.watching_loads = not hicache or self._watches(*LOADS)
+        self.watching_eviction = any(map(self._watches, DEVICE_EVICTION))
+
+    def _watches(self, *functions: str) -> bool:
+        return watches(self._seams, functions, self.identity.in_use)
 
     def end(self) -> None:
         """The process is gone and its ring is read to the end: what it had not told it never will."""
@@ -153,6 +163,12 @@ class RankLedger:
         Not in the count of lost records: the seam's own faults are counted by seam.
         """
         self.losses.append(Loss("writer_dropped", row[SEQ], row[SEQ], 1))
+
+    def _storage_attach(self, row: Row) -> None:
+        attached, succeeded = numbers(row)[:2]
+        if attached and succeeded:  # for good: what it had put into the host stays there when it is detached
+            self._has_storage = True
+            self.see_seams(self._seams)
 
     def _nothing(self, row: Row) -> None:
         """Told by other means, or of no use here."""

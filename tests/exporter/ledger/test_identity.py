@@ -63,3 +63,19 @@ def test_a_function_is_watched_if_one_class_has_its_seam_attached_and_none_tripp
     assert not watches({"A.load": "pending"}, ("load",))
     assert not watches({}, ("load",))
     assert not watches({"A.reload": "attached"}, ("load",))
+
+
+def test_seams_of_a_tree_that_the_engine_does_not_run_are_not_watching():
+    seams = {"A.load": "attached", "B.load": "unrecognised"}
+    assert watches(seams, ("load",))
+    assert watches(seams, ("load",), frozenset({"A.load"}))
+    assert not watches(seams, ("load",), frozenset())
+    assert watches({"A.load": "attached", "B.load": "tripped"}, ("load",), frozenset({"A.load"}))
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [({"in_use": ["A.load", 7]}, frozenset({"A.load"})), ({"in_use": "A.load"}, None), ({}, None)],
+)
+def test_an_older_recorder_does_not_say_which_seams_are_in_use(told, known):
+    assert parse_identity({**IDENTITY, **told}).in_use == known

@@ -147,6 +147,50 @@ def test_a_seam_of_another_tree_is_not_missed(scribe):
     assert evidence(ledger, "c").recorder.watching
 
 
+def watching(scribe, ledger):
+    backed_up_evicted_and_read_back(scribe)
+    tell(ledger, scribe)
+    return evidence(ledger, "c").recorder.watching
+
+
+def test_nor_does_one_of_another_tree_stand_in(scribe):
+    assert watching(scribe, new_ledger(in_use=list(SEAMS)))
+    assert not watching(
+        scribe, new_ledger(in_use=[name for name in SEAMS if name != "UnifiedRadixCache.loading_check"])
+    )
+
+
+class TestUnderStorage:
+    """Host slots that storage filled were written by no backup: without the seam that tells it, nothing is proven."""
+
+    def ledger(self, *seams, **identity):
+        ledger = new_ledger(**identity)
+        ledger.see_seams({**ALL_ATTACHED, **dict.fromkeys(seams, "attached")})
+        return ledger
+
+    def test_the_engine_was_started_with_it(self, scribe):
+        assert not watching(scribe, self.ledger(storage_backend="file"))
+
+    @pytest.mark.parametrize(
+        "seam", ["UnifiedRadixCache._handle_prefetch_result", "HiRadixCache.check_prefetch_progress"]
+    )
+    def test_and_its_deliveries_are_told(self, scribe, seam):
+        assert watching(scribe, self.ledger(seam, storage_backend="file"))
+
+    def test_there_is_none(self, scribe):
+        assert watching(scribe, self.ledger())
+
+    @pytest.mark.parametrize(("succeeded", "watched"), [(1, False), (0, True)])
+    def test_it_was_attached_at_run_time(self, scribe, succeeded, watched):
+        scribe.write(Kind.STORAGE_ATTACH, attached=1, succeeded=succeeded)
+        assert watching(scribe, self.ledger()) is watched
+
+    def test_detached_again_what_it_brought_is_still_there(self, scribe):
+        scribe.write(Kind.STORAGE_ATTACH, attached=1, succeeded=1)
+        scribe.write(Kind.STORAGE_ATTACH, attached=0, succeeded=1)
+        assert not watching(scribe, self.ledger())
+
+
 def test_without_an_eviction_seam_leaving_is_not_observable(scribe):
     ledger = new_ledger()
     ledger.see_seams({**ALL_ATTACHED, "UnifiedRadixCache._demote": "missing"})

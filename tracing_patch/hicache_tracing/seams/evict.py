@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
+from hicache_tracing.cache_classes import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import ABSENT, EvictCause, Kind, SeamState, Tier
 from hicache_tracing.runs import host_runs
-from hicache_tracing.seams.base import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED, Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument, nothing_before
 from hicache_tracing.session import Session
 
 EVICT = Kind.EVICT

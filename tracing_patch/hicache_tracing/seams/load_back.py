@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
+from hicache_tracing.cache_classes import TREES
 from hicache_tracing.guard import After, Before, Ending
 from hicache_tracing.records import Kind, LoadBackOutcome
-from hicache_tracing.seams.base import TREES, Target, argument
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import LoadScope, Session
 
 LOAD_BACK = Kind.LOAD_BACK

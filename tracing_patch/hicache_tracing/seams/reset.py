@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hicache_tracing.cache_classes import TREES
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import TREES, Target, nothing_after
+from hicache_tracing.seams.base import Target, nothing_after
 from hicache_tracing.session import Session
 
 RESET = Kind.RESET

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hicache_tracing.cache_classes import RADIX, UNIFIED
 from hicache_tracing.guard import After, Before, Ending
-from hicache_tracing.seams.base import RADIX, UNIFIED, Target, argument, nothing_after
+from hicache_tracing.seams.base import Target, argument, nothing_after
 from hicache_tracing.session import Session
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
+from hicache_tracing.cache_classes import CONTROLLERS, TREES
 from hicache_tracing.guard import After, Before
 from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome
 from hicache_tracing.runs import host_runs
-from hicache_tracing.seams.base import CONTROLLERS, TREES, Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument, nothing_before
 from hicache_tracing.session import Session
 
 STORAGE_PREFETCH = Kind.STORAGE_PREFETCH

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hicache_tracing.cache_classes import CONTROLLERS, TREES
 from hicache_tracing.guard import After, Before
-from hicache_tracing.seams.base import CONTROLLERS, TREES, Target, nothing_before
+from hicache_tracing.seams.base import Target, nothing_before
 from hicache_tracing.session import Session
 
 
