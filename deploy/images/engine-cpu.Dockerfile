@@ -7,7 +7,8 @@ WORKDIR /source
 COPY requirements/sidecar.txt requirements/sidecar.txt
 RUN pip install --no-cache-dir --require-hashes -r requirements/sidecar.txt
 COPY . .
-RUN pip install --no-cache-dir --no-deps .
+ARG VERSION
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION pip install --no-cache-dir --no-deps .
 ENV HICACHE_WITNESS_CACHE=/opt/hicache-witness PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
 RUN python -c "from hicache_proof.demo.environment import ensure; ensure()" && chmod -R a+rX /opt/hicache-witness
 USER 10001:10001

@@ -3,7 +3,8 @@ ARG SGLANG_VERSION=0.5.23
 FROM python:3.11-slim-bookworm AS wheel
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+ARG VERSION
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM lmsysorg/sglang:v${SGLANG_VERSION}
 COPY --from=wheel /wheels /wheels

@@ -2,7 +2,8 @@
 FROM python:3.11-slim-bookworm AS wheel
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+ARG VERSION
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm
 COPY requirements/sidecar.txt /tmp/sidecar.txt

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import click
+from click.shell_completion import CompletionItem
 
 from hicache_exporter import __version__
 
@@ -15,6 +16,7 @@ SUBCOMMANDS = {
     "lab": ("hicache_proof.lab.command", "lab", "Prove an L2 read on a running engine: A, B, C and a control."),
     "demo": ("hicache_proof.demo.command", "demo", "One proven L2 read on this machine, without a GPU."),
     "doctor": ("hicache_proof.doctor.command", "doctor", "Say what is wrong with an engine's HiCache, and why."),
+    "storage": ("hicache_proof.storage.command", "storage", "See, attach or detach L3 of a running engine."),
     "verify": ("hicache_proof.verify_command", "command", "Check a proof certificate again."),
     "rules": ("hicache_dashboards.command", "rules", "Print Prometheus rules and alerts, with your thresholds."),
 }
@@ -37,10 +39,21 @@ class LazyGroup(click.Group):
         try:
             command: click.Command = getattr(import_module(module), function)
         except ModuleNotFoundError as error:
+            if ctx.resilient_parsing:  # a shell that completes a line: nothing to complete, and nothing to say
+                return None
             raise click.ClickException(
                 f"{cmd_name} needs {error.name}, which is not installed here: pip install '.[lab]' in its checkout"
             ) from None
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of subcommands, without importing what is behind them, and our own options."""
+        found = [
+            CompletionItem(name, help=SUBCOMMANDS[name][2] if name in SUBCOMMANDS else launch.short_help)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list, without importing what is behind it."""
