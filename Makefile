@@ -19,7 +19,7 @@ PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 # These share nothing with each other; a test with a real engine or Prometheus wants the machine for itself.
 QUICK := not engine and not stack and not matrix and not chaos
 
-.PHONY: help demo test check bench bench-gpu matrix chaos soak setup engine system dist lock clean
+.PHONY: help demo test check bench bench-gpu matrix chaos soak setup engine system docs dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ engine: setup ## the demo engine's environment, about 1.3 GB
 
 system: ## the Debian packages that the stack tests need
 	@bash requirements/system.sh
+
+docs: setup ## the documentation as a site, in out/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Built with the locked build tools and the commit's own time: the same commit gives the same bytes.
 DIST ?= dist

@@ -12,6 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("*.md", "dashboards/runbooks/*.md")
+FRONT = {"README.md": "overview.md"}
+"""A README is the first page of its folder, and here that is index.md already."""
 TARGET = r"\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)"
 LINK = re.compile(TARGET)
 WHOLE = re.compile(r"\[(?P<text>[^\[\]]*)" + TARGET)
@@ -19,7 +21,8 @@ WHOLE = re.compile(r"\[(?P<text>[^\[\]]*)" + TARGET)
 
 def beside() -> dict[str, Path]:
     """Address on the site to file."""
-    return {str(path.relative_to(ROOT)): path for pattern in BESIDE for path in sorted(ROOT.glob(pattern))}
+    paths = {str(path.relative_to(ROOT)): path for pattern in BESIDE for path in sorted(ROOT.glob(pattern))}
+    return {FRONT.get(name, name): path for name, path in paths.items()}
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -41,6 +44,7 @@ def moved(markdown: str, address: str) -> str:
     def target(path: str) -> str | None:
         """Where it is on the site."""
         found = posixpath.normpath(posixpath.join(posixpath.dirname(lies_at), path))
+        found = FRONT.get(found, found)
         if (ROOT / found / "README.md").exists():
             found = posixpath.join(found, "README.md")
         return found.removeprefix("docs/") if found.startswith("docs/") or found in beside() else None

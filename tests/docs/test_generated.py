@@ -97,13 +97,15 @@ def test_every_alert_has_the_runbook_that_its_line_links(generators) -> None:
 
 def test_on_the_site_a_link_leads_from_where_the_page_is_there(generators) -> None:
     moved = generators.website.moved
-    assert moved("[a](docs/concepts.md#witnesses)", "README.md") == "[a](concepts.md#witnesses)"
-    assert moved("[a](../../README.md)", "guides/gpu.md") == "[a](../README.md)"
-    assert moved("[a](dashboards/runbooks)", "README.md") == "[a](dashboards/runbooks/README.md)"
-    assert moved("[![p](docs/pictures/x.png)](docs/tutorial.md)", "README.md") == "[![p](pictures/x.png)](tutorial.md)"
+    assert moved("[a](docs/concepts.md#witnesses)", "overview.md") == "[a](concepts.md#witnesses)"
+    assert moved("[a](../../README.md)", "guides/gpu.md") == "[a](../overview.md)"
+    assert moved("[a](dashboards/runbooks)", "overview.md") == "[a](dashboards/runbooks/README.md)"
+    assert (
+        moved("[![p](docs/pictures/x.png)](docs/tutorial.md)", "overview.md") == "[![p](pictures/x.png)](tutorial.md)"
+    )
 
 
 def test_on_the_site_what_is_no_page_is_no_link(generators) -> None:
-    assert generators.website.moved("the [schema](proof/x.json), [b](https://b.example)", "README.md") == (
+    assert generators.website.moved("the [schema](proof/x.json), [b](https://b.example)", "overview.md") == (
         "the schema, [b](https://b.example)"
     )
