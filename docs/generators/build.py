@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from . import alerts, command_line, compatibility, manual, metrics, recorder, settings, verdicts
+from . import alerts, command_line, compatibility, h200, manual, metrics, recorder, settings, verdicts
 from .markdown import between
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = Path("docs/compatibility")
 REFERENCE = Path("docs/reference")
 READMES = (Path("README.md"), Path("README.ru.md"))
+H200 = Path("docs/h200.md")
 
 
 def outputs(root: Path) -> dict[Path, str]:
@@ -27,8 +28,18 @@ def outputs(root: Path) -> dict[Path, str]:
         "alerts.md": alerts,
     }
     releases = compatibility.rendered(compatibility.read(root / ROWS))
-    readmes = {path: between((root / path).read_text("utf-8"), "compatibility", releases) for path in READMES}
-    return {REFERENCE / name: module.rendered() for name, module in pages.items()} | manual.pages() | readmes
+    marked = {path: {"compatibility": releases} for path in READMES} | {H200: h200.parts()}
+    return (
+        {REFERENCE / name: module.rendered() for name, module in pages.items()}
+        | manual.pages()
+        | {path: _filled((root / path).read_text("utf-8"), parts) for path, parts in marked.items()}
+    )
+
+
+def _filled(text: str, parts: dict[str, str]) -> str:
+    for marker, content in parts.items():
+        text = between(text, marker, content)
+    return text
 
 
 def drift(root: Path, expected: dict[Path, str]) -> list[str]:
