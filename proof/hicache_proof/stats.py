@@ -74,13 +74,16 @@ def summarise(values: Sequence[float]) -> Summary | None:
     )
 
 
-def compare(reads: Sequence[float], baseline: Sequence[float], cold: Sequence[float], name: str) -> Effect:
+def compare(
+    reads: Sequence[float], baseline: Sequence[float], cold: Sequence[float], name: str, cold_name: str = "series A"
+) -> Effect:
     """The effect of reading instead of computing, or why no figure is given.
 
     ``reads``: TTFT of the L2 reads; ``baseline``: TTFT of the same load without one, called ``name``;
-    ``cold``: TTFT of series A, whose agreement says whether this machine was quiet enough to measure on.
+    ``cold``: TTFT of series A, or of what ``cold_name`` says, whose agreement tells whether this machine was quiet
+    enough to measure on.
     """
-    refusal = _refusal(reads, baseline, summarise(cold))
+    refusal = _refusal(reads, baseline, summarise(cold), cold_name)
     if refusal:
         return Effect(baseline=name, says="refused", why=refusal)
     ratio = float(np.median(baseline) / np.median(reads))
@@ -98,14 +101,14 @@ def compare(reads: Sequence[float], baseline: Sequence[float], cold: Sequence[fl
     )
 
 
-def _refusal(reads: Sequence[float], baseline: Sequence[float], cold: Summary | None) -> str | None:
+def _refusal(reads: Sequence[float], baseline: Sequence[float], cold: Summary | None, cold_name: str) -> str | None:
     if len(reads) < 2 or len(baseline) < 2:
         return "fewer than two repetitions to compare"
     if cold is None or cold.count < 2:
-        return "series A has fewer than two repetitions, so nobody knows how quiet the machine was"
+        return f"{cold_name} has fewer than two repetitions, so nobody knows how quiet the machine was"
     if cold.spread > COLD_SPREAD_LIMIT:
         return (
-            f"the repetitions of series A differ by {cold.spread:.0%} of their median "
+            f"the repetitions of {cold_name} differ by {cold.spread:.0%} of their median "
             f"(limit {COLD_SPREAD_LIMIT:.0%}): the machine was not quiet enough for a figure"
         )
     return None

@@ -1,24 +1,72 @@
-"""Does the answer after the L2 read say what the L1 run of the same prompt said? Pure.
+"""Does the answer after the read say what the L1 run of the same prompt said? Pure.
 
 Text alone does not tell: an L1 hit too can change a greedy answer, because batch shapes change the arithmetic. So the
-log-probabilities are compared, and the tolerance is learned from two L1 runs of the same prompt.
+log-probabilities are compared, and the tolerance is learned where no read took place: from what an L1 run differs from
+the cold run of the same prompt (B to A), and from another L1 run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from hicache_proof.evidence import Answer
 from hicache_proof.lab.reply import Reply
 
 FACTOR = 4.0
-"""How much more than two L1 runs differ is still the same answer."""
+"""How much more than two runs without a read differ is still the same answer."""
 FLOOR = 0.01
 """Two L1 runs often agree to the last bit; a hundredth is far below what damaged rows do (over 1 on a small model)."""
+TOO_WIDE = 1.0
+"""A tolerance above it lets damage through: the comparison is no witness then, and that is said."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """All repetitions of one series against another one's answers to the same prompts."""
+
+    name: str
+    compared: int
+    missing: int
+    """Pairs of which one answer came without log-probabilities."""
+    failures: int
+    same_tokens: int
+    largest: float | None
+    """Largest difference of log-probability; None if nothing was compared."""
+
+
+class Markers(msgspec.Struct, frozen=True, kw_only=True):
+    """``followed``: recalled before the eviction, so that losing one after it means something."""
+
+    planted: int
+    followed: int
+    recalled: int
+    says: str
+
+
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
+    """Speculative decoding: accepted tokens a step, median of the series."""
+
+    before: float
+    """Series B, from L1."""
+    after: float
+    """Series C, from L2."""
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    tolerance: float
+    comparisons: tuple[Comparison, ...]
+    markers: Markers
+    acceptance: Acceptance | None
+    """None: no speculative decoding, or the engine does not tell."""
+
+    @property
+    def too_wide(self) -> bool:
+        return self.tolerance > TOO_WIDE
 
 
 def tolerance(pairs: Sequence[tuple[Reply, Reply]]) -> float:
-    """From pairs of L1 runs of the same prompt."""
+    """From pairs of answers to one prompt, neither of which followed a read of L2."""
     return max([FLOOR, *(FACTOR * difference(one, other) for one, other in pairs)])
 
 
@@ -30,6 +78,19 @@ def compare(reference: Reply, reply: Reply, tolerance: float) -> Answer | None:
         same_tokens=reference.output_ids == reply.output_ids,
         max_logprob_delta=difference(reference, reply),
         tolerance=tolerance,
+    )
+
+
+def summarise(name: str, pairs: Sequence[tuple[Reply, Reply]], tolerance: float) -> Comparison:
+    """``pairs``: each the answer that is held against, and the answer that is looked at."""
+    found = [answer for one, other in pairs if (answer := compare(one, other, tolerance)) is not None]
+    return Comparison(
+        name=name,
+        compared=len(found),
+        missing=len(pairs) - len(found),
+        failures=sum(not answer.max_logprob_delta <= answer.tolerance for answer in found),
+        same_tokens=sum(answer.same_tokens for answer in found),
+        largest=max((answer.max_logprob_delta for answer in found), default=None),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -15,16 +15,21 @@ from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.reply import Reply
 
+_KEY_NEEDED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 PAUSE_SECONDS = 0.05
 """Between two looks at a counter: a scrape of SGLang's multiprocess registry takes some milliseconds."""
 
 
 class EngineClient:
-    """``http`` carries headers and timeouts; every failure becomes a CannotRunError that names the address."""
+    """``http`` carries headers and timeouts; every failure becomes a CannotRunError that names the address.
 
-    def __init__(self, url: str, http: httpx.Client) -> None:
+    ``admin``: headers in place of those for what an engine with an admin key keeps for its administrator.
+    """
+
+    def __init__(self, url: str, http: httpx.Client, admin: Mapping[str, str] | None = None) -> None:
         self.url = url.rstrip("/")
         self._http = http
+        self._admin = dict(admin or {})
         self.facts, self._info = self._describe()
 
     def read(self) -> Reading:
@@ -48,7 +53,9 @@ class EngineClient:
             time.sleep(PAUSE_SECONDS)
 
     def tokens_of(self, text: str) -> list[int]:
-        answer = self._send("POST", "/tokenize", json={"model": self.facts.model, "prompt": text})
+        answer = self._send(
+            "POST", "/tokenize", json={"model": self.facts.model, "prompt": text, "add_special_tokens": False}
+        )
         if not answer.is_success:
             raise CannotRunError(
                 f"{self.url}/tokenize answers {answer.status_code}, so the lab can't learn the model's tokens; "
@@ -84,9 +91,14 @@ class EngineClient:
         """Empties the cache. SGLang refuses while requests run or backups are pending, so it is asked again."""
         deadline = time.monotonic() + seconds
         while True:
-            answer = self._send("POST", "/flush_cache")
+            answer = self._send("POST", "/flush_cache", headers=self._admin)
             if answer.is_success:
                 return
+            if answer.status_code in _KEY_NEEDED:
+                raise CannotRunError(
+                    f"{self.url} keeps its flush for its administrator ({answer.status_code}); give the key that "
+                    "it was started with (--admin-api-key) with --admin-key-file"
+                )
             if time.monotonic() >= deadline:
                 raise CannotRunError(f"{self.url} would not flush its cache for {seconds:.0f} s: {_text(answer)}")
             time.sleep(PAUSE_SECONDS)
@@ -95,13 +107,21 @@ class EngineClient:
         answer = self._get("/server_info")
         if answer.status_code == httpx.codes.NOT_FOUND:
             answer = self._get("/get_server_info")
+        if answer.status_code in _KEY_NEEDED:
+            raise CannotRunError(f"{self.url} wants its API key ({answer.status_code}); give it with --api-key-file")
+        if not answer.is_success:
+            raise self._stranger(f"/server_info answers {answer.status_code} {answer.reason_phrase}")
         try:
-            return engine.describe(self.url, answer.raise_for_status().content)
-        except (httpx.HTTPStatusError, ValueError) as error:
-            raise CannotRunError(
-                f"{self.url}/server_info does not answer as SGLang does ({error}); "
-                "is --engine the address of the server itself?"
-            ) from None
+            return engine.describe(self.url, answer.content)
+        except ValueError as error:
+            kind = answer.headers.get("content-type", "something").partition(";")[0]
+            raise self._stranger(f"what /server_info answers ({kind}) is not SGLang's: {error}") from None
+
+    def _stranger(self, why: str) -> CannotRunError:
+        return CannotRunError(
+            f"{self.url} is no SGLang server: {why}; give --engine the address of the server itself, "
+            "not that of a router, a proxy or the sidecar"
+        )
 
     def _get(self, path: str) -> httpx.Response:
         return self._send("GET", path)

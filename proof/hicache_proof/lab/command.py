@@ -31,6 +31,20 @@ class TokenRange(click.ParamType[tuple[int, int]]):
         return int(first), int(last)
 
 
+class Ladder(click.ParamType[tuple[int, ...]]):
+    """Whole numbers with commas between them."""
+
+    name = "n,n,..."
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is not a list of whole numbers such as 1,2,4", param, ctx)
+        return tuple(int(part) for part in parts)
+
+
 class Url(click.ParamType[str]):
     """``host:port`` is a URL too, as for the other commands."""
 
@@ -57,11 +71,20 @@ class Url(click.ParamType[str]):
     "--prefix-tokens", type=click.IntRange(min=1), help="Length of the prefix. Default: what fits the engine."
 )
 @click.option("--repetitions", type=click.IntRange(min=2), default=REPETITIONS, show_default=True)
+@click.option("--l3", is_flag=True, help="Series E as well: empty L1 and L2, and read from the storage backend.")
+@click.option("--ladder", type=Ladder(), default=(), help="Prefix lengths; finds from which one on L2 beats computing.")
+@click.option("--concurrency", type=Ladder(), default=(), help="Requests at once: TTFT and throughput at each level.")
 @click.option("--skip-eviction", is_flag=True, help="Leave the prefix in L1: a negative control, which must exit 1.")
-@click.option("--flush", is_flag=True, help="Empty the engine's cache first.")
+@click.option("--flush", is_flag=True, help="Empty the engine's cache first (and L1 and L2 before series E).")
 @click.option("--allow-traffic", is_flag=True, help="Run although others use the engine.")
+@click.option("--without-recorder", is_flag=True, help='Go on without the flight recorder: "consistent" at best.')
 @click.option("--token-ids", type=TokenRange(), help="Draw prompts from these ids (an engine without a tokenizer).")
 @click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--admin-key-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Key of an engine that was started with --admin-api-key; for its flush.",
+)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the reports into this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole run as JSON on stdout.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and its arithmetic; ask the engine for nothing.")
@@ -71,21 +94,37 @@ def lab(
     control_engine: str | None,
     prefix_tokens: int | None,
     repetitions: int,
+    l3: bool,
+    ladder: tuple[int, ...],
+    concurrency: tuple[int, ...],
     skip_eviction: bool,
     flush: bool,
     allow_traffic: bool,
+    without_recorder: bool,
     token_ids: tuple[int, int] | None,
     api_key_file: Path | None,
+    admin_key_file: Path | None,
     out: Path | None,
     as_json: bool,
     dry_run: bool,
 ) -> None:
     """Prove on a running engine that a prefix is read back from host RAM (L2), or say why it is not proven.
 
-    Exit 0: proven or corroborated. 1: not proven. 2: the experiment could not be carried out.
+    Exit 0: proven or corroborated (and with --l3, E read from storage). 1: not proven. 2: the experiment could not be
+    carried out.
     """
-    target = Target(engine, control_engine, sidecar, api_key_file, token_ids)
-    options = Options(prefix_tokens, repetitions, not skip_eviction, flush, allow_traffic)
+    target = Target(engine, control_engine, sidecar, api_key_file, admin_key_file, token_ids)
+    options = Options(
+        prefix_tokens=prefix_tokens,
+        repetitions=repetitions,
+        evict=not skip_eviction,
+        flush=flush,
+        allow_traffic=allow_traffic,
+        without_recorder=without_recorder,
+        storage=l3,
+        lengths=ladder,
+        concurrency=concurrency,
+    )
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)  # now: a run whose report can't be written is a waste
@@ -104,14 +143,12 @@ def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_
     stderr, stdout = Console(stderr=True), console_report.stdout()
     with connected(target, options) as experiment:
         if dry_run:
-            console_report.print_plan(experiment.preview(), stdout)
+            console_report.print_plan(*experiment.preview(), stdout)
+            if experiment.sidecar_missing:
+                click.echo(
+                    f"{experiment.sidecar_missing}: a run would stop here (or take --without-recorder)", err=True
+                )
             return 0
-        if experiment.sidecar_missing:
-            click.echo(
-                f"{experiment.sidecar_missing}: without the flight recorder nothing can be proven. "
-                f"Start one beside the engine: hicache-witness serve --engine {target.engine}",
-                err=True,
-            )
         with progress.shown(stderr) as reporter:
             run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))
     if out is not None:

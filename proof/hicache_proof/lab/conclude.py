@@ -14,10 +14,13 @@ import msgspec
 
 from hicache_proof import stats
 from hicache_proof.evidence import Answer, Control, Counters, Evidence, Recorder
-from hicache_proof.lab import answers, run
+from hicache_proof.lab import marked, run
+from hicache_proof.lab.answering import Answering, same
+from hicache_proof.lab.answers import Answers
 from hicache_proof.lab.engine import EngineFacts, Window
-from hicache_proof.lab.reply import Reply
+from hicache_proof.lab.markers import Planted
 from hicache_proof.lab.run import Measured, Outcome, Series
+from hicache_proof.lab.sentences import PROVEN, sentence
 from hicache_proof.lab.series import Asked
 from hicache_proof.lab.sidecar import NoProof
 from hicache_proof.stats import Effect, Summary
@@ -25,7 +28,6 @@ from hicache_proof.verdict import judge
 
 # Weakest first: the run is as good as its weakest repetition.
 _RANKING = ("contradicted", "not_observed", "no_read", "consistent", "proven", "corroborated")
-_PROVEN = ("proven", "corroborated")
 _CONTENTS = ("damaged", "not_checked", "intact")
 ControlKind = Literal["hicache_off", "forced_miss"]
 
@@ -36,17 +38,22 @@ class Judged(NamedTuple):
     ttft: dict[str, Summary]
     effect: Effect
     outcome: Outcome
+    answers: Answers
 
 
 def conclude(
-    asked: Sequence[Asked], control: Sequence[Asked], facts: EngineFacts, control_facts: EngineFacts | None
+    asked: Sequence[Asked],
+    control: Sequence[Asked],
+    facts: EngineFacts,
+    control_facts: EngineFacts | None,
+    planted: Planted | None = None,
+    why_not_planted: str = marked.NOT_PLANTED,
 ) -> Judged:
     """``control``: what the control engine showed; empty if there is none, then the forced misses are the control."""
     kind: ControlKind = "hicache_off" if control else "forced_miss"
-    tolerance = answers.tolerance(_pairs_of_l1_runs(asked))
+    said = Answering(asked, planted)
     requests = tuple(
-        _measured(one, facts.url, _answer(one, asked, tolerance), _control(one, control or asked, kind))
-        for one in asked
+        _measured(one, facts.url, said.answer(one), _control(one, control or asked, kind)) for one in asked
     )
     baseline = [one for one in (control or asked) if one.series == ("C" if control else "miss")]
     control_requests = tuple(_measured(one, control_facts.url, None, None) for one in control) if control_facts else ()
@@ -64,7 +71,8 @@ def conclude(
             _times(asked, "A"),
             run.CONTROLS[kind],
         ),
-        outcome=_outcome([one for one in requests if one.series == "C"]),
+        outcome=_outcome(requests),
+        answers=said.summary(why_not_planted),
     )
 
 
@@ -119,18 +127,10 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def _answer(asked: Asked, all_asked: Sequence[Asked], tolerance: float) -> Answer | None:
-    """C and D asked what B asked; B's second run had the same split of cached and computed tokens."""
-    if asked.series not in ("C", "D"):
-        return None
-    reference = _same(all_asked, "B", asked.repetition, turn=2)
-    return answers.compare(reference.reply, asked.reply, tolerance) if reference else None
-
-
 def _control(asked: Asked, others: Sequence[Asked], kind: ControlKind) -> Control | None:
     if asked.series != "C":
         return None
-    other = _same(others, "C" if kind == "hicache_off" else "miss", asked.repetition)
+    other = same(others, "C" if kind == "hicache_off" else "miss", asked.repetition)
     if other is None:
         return None
     return Control(
@@ -141,67 +141,29 @@ def _control(asked: Asked, others: Sequence[Asked], kind: ControlKind) -> Contro
     )
 
 
-def _pairs_of_l1_runs(asked: Sequence[Asked]) -> list[tuple[Reply, Reply]]:
-    first = {one.repetition: one.reply for one in asked if one.series == "B" and one.turn == 1}
-    second = {one.repetition: one.reply for one in asked if one.series == "B" and one.turn == 2}
-    return [(first[repetition], second[repetition]) for repetition in first.keys() & second.keys()]
-
-
-def _same(asked: Iterable[Asked], series: Series, repetition: int, turn: int = 1) -> Asked | None:
-    wanted = (series, repetition, turn)
-    return next((one for one in asked if (one.series, one.repetition, one.turn) == wanted), None)
-
-
 def _times(asked: Iterable[Asked], series: Series) -> list[float]:
     return [one.reply.ttft_seconds for one in asked if one.series == series]
 
 
 def _ttft(asked: Sequence[Asked], baseline: Sequence[Asked]) -> dict[str, Summary]:
-    times = {name: _times(asked, name) for name in ("A", "B", "C", "D")}
+    times = {name: _times(asked, name) for name in ("A", "B", "C", "D", "E")}
     times["control"] = [one.reply.ttft_seconds for one in baseline]
     return {name: summary for name, values in times.items() if (summary := stats.summarise(values))}
 
 
-def _outcome(reads: Sequence[Measured]) -> Outcome:
+def _outcome(requests: Sequence[Measured]) -> Outcome:
+    reads = [one for one in requests if one.series == "C"]
     weakest = min(
         reads, key=lambda one: (_RANKING.index(one.judgement.verdict), _CONTENTS.index(one.judgement.content))
     )
     content = min((one.judgement.content for one in reads), key=_CONTENTS.index)
+    if any(one.judgement.content == "damaged" for one in requests if one.series in ("marker", "E")):
+        content = "damaged"
     verdict = weakest.judgement.verdict
     return Outcome(
         verdict=verdict,
         content=content,
-        exit_code=0 if verdict in _PROVEN and content != "damaged" else 1,
-        sentence=_sentence(weakest, content, reads),
+        exit_code=0 if verdict in PROVEN and content != "damaged" else 1,
+        sentence=sentence(weakest, content, reads),
         deciding=weakest.reply.request_id,
     )
-
-
-def _sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> str:
-    judgement = deciding.judgement
-    prompt = deciding.reply.prompt_tokens
-    host = (deciding.evidence.attribution or deciding.evidence.reply or deciding.reply.attribution).host_tokens
-    if judgement.verdict in _PROVEN:
-        read = f"series C was read from host RAM (L2) after L1 had been emptied: {host:,} of {prompt:,} prompt tokens"
-        proven = sum(one.judgement.verdict in _PROVEN for one in reads)
-        times = f"in {proven} of {len(reads)} repetitions"
-        if content == "damaged":
-            return f"Damaged: {read}, {times}, and what was read is not what was stored."
-        intact = sum(one.judgement.content == "intact" for one in reads)
-        state = "and its content was not checked"
-        if content == "intact":
-            state = "and what was read is what was stored"
-        elif intact:
-            state = f"and its content was checked in only {intact} of them"
-        return f"{judgement.verdict.capitalize()}: {read}, {times}, {state}."
-    if judgement.verdict == "consistent":
-        return (
-            "Not proven: the numbers of series C are consistent with reuse from host RAM (L2), "
-            "but witnesses that a proof needs are missing or silent."
-        )
-    if judgement.verdict == "contradicted":
-        return f"Not proven: two witnesses disagree about series C. {judgement.reasons[0]}"
-    if judgement.verdict == "no_read":
-        tier = {"device": "from L1 (GPU memory)", "none": "by computing it again"}.get(judgement.served_by, "otherwise")
-        return f"No L2 read: series C was served {tier}. {judgement.reasons[0]}"
-    return f"Not proven: nobody observed how series C was served. {judgement.reasons[0]}"

@@ -39,6 +39,8 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     pp_size: int
     dp_size: int
     tokenizer_workers: int
+    prefetch_policy: str | None = None
+    """When a prefetch from L3 ends: best_effort, wait_complete or timeout."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +64,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     load_back_bytes: float | None = None
     backup_tokens: float | None = None
     evicted_tokens: float | None = None
+    storage_backup_tokens: float | None = None
+    storage_prefetched_tokens: float | None = None
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,15 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     load_back_bytes: float | None
     backup_tokens: float | None
     evicted_tokens: float | None
+    storage_backup_tokens: float | None = None
+    storage_prefetched_tokens: float | None = None
+
+
+class _Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler says of itself: it knows of a storage backend that was attached after the start."""
+
+    hicache_storage_backend: str | msgspec.UnsetType | None = msgspec.UNSET
+    hicache_storage_prefetch_policy: str | None = None
 
 
 class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +105,8 @@ class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
     max_req_input_len: int | None = None
     context_length: int | None = None
     tokenizer_worker_num: int | None = None
+    hicache_storage_prefetch_policy: str | None = None
+    internal_states: tuple[_Rank, ...] = ()
 
 
 _READ: dict[tuple[str, tuple[str, ...]], str] = {
@@ -112,6 +127,8 @@ _READ: dict[tuple[str, tuple[str, ...]], str] = {
     (names.ENGINE_LOAD_BACK_BYTES.name, ()): "load_back_bytes",
     (names.ENGINE_BACKUP_TOKENS.name, ()): "backup_tokens",
     (names.ENGINE_EVICTED_TOKENS.name, ()): "evicted_tokens",
+    (names.ENGINE_STORAGE_BACKUP_TOKENS.name, ()): "storage_backup_tokens",
+    (names.ENGINE_STORAGE_PREFETCHED_TOKENS.name, ()): "storage_prefetched_tokens",
 }
 
 
@@ -121,7 +138,8 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
     arguments = msgspec.json.decode(server_info, type=_Arguments)
     if info.page_size is None:
         raise ValueError("no page_size in it")
-    chunk = arguments.chunked_prefill_size
+    chunk, rank = arguments.chunked_prefill_size, next(iter(arguments.internal_states), _Rank())
+    attached = rank.hicache_storage_backend
     facts = EngineFacts(
         url=url,
         version=info.version,
@@ -133,7 +151,8 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
         write_policy=info.hicache_write_policy,
         io_backend=arguments.hicache_io_backend,
         mem_layout=arguments.hicache_mem_layout,
-        storage_backend=info.hicache_storage_backend,
+        storage_backend=info.hicache_storage_backend if attached is msgspec.UNSET else attached,
+        prefetch_policy=rank.hicache_storage_prefetch_policy or arguments.hicache_storage_prefetch_policy,
         eviction_policy=arguments.radix_eviction_policy,
         page_size=info.page_size,
         chunked_prefill_tokens=chunk if chunk is not None and chunk > 0 else None,

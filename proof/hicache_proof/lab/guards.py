@@ -5,6 +5,7 @@ from __future__ import annotations
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError, PreconditionError, VoidRunError
 from hicache_proof.lab.plan import Plan
+from hicache_proof.lab.reply import Reply
 from hicache_proof.lab.series import Asked
 from hicache_proof.lab.sidecar import NoProof, Proof
 
@@ -24,6 +25,62 @@ def quiet(reading: Reading, url: str) -> None:
             "which would share every window; wait until it is idle, or take --allow-traffic and lose the counters as "
             "a witness"
         )
+
+
+def evicts(plan: Plan) -> None:
+    if not plan.fillers:
+        raise CannotRunError("a ladder reads from L2, so it can't be combined with --skip-eviction")
+
+
+def stored(tokens: float | None, expected: int, url: str) -> str:
+    """What was verified, in words. Raises PreconditionError if fewer tokens than expected have reached L3."""
+    if tokens is None:
+        return "not verified: this engine does not count what it writes to storage"
+    if tokens >= expected:
+        return f"{tokens:,.0f} tokens written to L3, {expected:,} needed (the engine's counter)"
+    raise PreconditionError(
+        f"precondition failed: not in storage: {tokens:,.0f} of {expected:,} tokens reached the L3 of {url}; emptying "
+        "L2 now would lose them. Does the engine's log tell of errors of its storage backend, or is it full?"
+    )
+
+
+def has_storage(facts: EngineFacts) -> None:
+    if facts.storage_backend is None:
+        raise CannotRunError(
+            f"{facts.url} has no L3: series E (--l3) needs a storage backend; start the engine with "
+            "--hicache-storage-backend, or attach one to the running engine"
+        )
+
+
+def no_sidecar(why: str, url: str) -> str:
+    return (
+        f"{why}: without the flight recorder nothing can be proven; start a sidecar on the engine's machine "
+        f"(hicache-witness serve --engine {url}) and give its address with --sidecar, or take --without-recorder and "
+        'get "consistent" at best'
+    )
+
+
+def no_recorder(sidecar_url: str, engine_url: str, engines: tuple[str, ...] | None, why: str) -> str:
+    follows = "does not say which engines it follows" if engines is None else "reads no flight recorder at all"
+    if engines:
+        follows = f"reads the flight recorder of {', '.join(engines)}"
+    return (
+        f"the sidecar at {sidecar_url} saw nothing of a request to {engine_url} ({why}); it {follows}. Start the "
+        "engine with this package installed beside SGLang and HICACHE_WITNESS=1, and the sidecar on the same machine "
+        "with the same HICACHE_WITNESS_DIR; hicache-witness doctor names the stage that is missing. Or take "
+        '--without-recorder and get "consistent" at best'
+    )
+
+
+def flushed(probe: Reply, page: int) -> str:
+    """``probe``: the answer to a prompt that was in the cache before the flush. Raises CannotRunError."""
+    cached = (probe.cached_tokens or 0) - (probe.storage_tokens or 0)
+    if cached > page:
+        raise CannotRunError(
+            f"the engine says that it emptied its cache, but {cached} of {probe.prompt_tokens} tokens of a prompt from "
+            "before the flush are still cached; look into the engine's log"
+        )
+    return f"the cache was emptied: a prompt that it held came back with {cached} cached tokens"
 
 
 def supported(facts: EngineFacts) -> None:

@@ -6,22 +6,22 @@ import platform
 import random
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from hicache_proof.direct_http import direct_client
-from hicache_proof.lab import machine
+from hicache_proof.direct_http import bearer, direct_client
+from hicache_proof.lab import machine, storage
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.conclude import conclude
 from hicache_proof.lab.engine import redacted
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.prompts import Prompts, sample_text, vocabulary
-from hicache_proof.lab.protocol import Experiment, Options
-from hicache_proof.lab.run import LabRun
+from hicache_proof.lab.protocol import Experiment, Observed, Options
+from hicache_proof.lab.run import Check, LabRun, Measured, StorageRead
 from hicache_proof.lab.series import Progress
 from hicache_proof.lab.sidecar import SidecarClient
 
@@ -34,6 +34,7 @@ class Target(NamedTuple):
     control: str | None
     sidecar: str
     api_key_file: Path | None = None
+    admin_key_file: Path | None = None
     token_ids: tuple[int, int] | None = None
     """Range to draw prompts from (both ends included), for an engine that has no tokenizer."""
 
@@ -46,7 +47,7 @@ def connected(target: Target, options: Options) -> Iterator[Lab]:
     """
     patience = {"answer_seconds": ANSWER_SECONDS, "connect_seconds": 10.0}
     with direct_client(target.api_key_file, **patience) as engines, direct_client(None, **patience) as http:
-        engine = EngineClient(target.engine, engines)
+        engine = EngineClient(target.engine, engines, bearer(target.admin_key_file))
         control = EngineClient(target.control, engines) if target.control else None
         yield Lab(target, options, engine, control, SidecarClient(target.sidecar, http))
 
@@ -72,7 +73,7 @@ class Lab:
     def sidecar_missing(self) -> str | None:
         return self._sidecar.unreachable
 
-    def preview(self) -> Plan:
+    def preview(self) -> tuple[Plan, tuple[Check, ...]]:
         return self._experiment.preview()
 
     def run(self, progress: Progress, command: str) -> LabRun:
@@ -84,7 +85,15 @@ class Lab:
         observed = self._experiment.run(prompts, salt, progress)
         metrics_after = self._sidecar.metrics()
         control_facts = self._control.facts if self._control else None
-        judged = conclude(observed.asked, observed.control, self._engine.facts, control_facts)
+        judged = conclude(
+            observed.asked,
+            observed.control,
+            self._engine.facts,
+            control_facts,
+            observed.planted,
+            observed.why_not_planted,
+        )
+        from_storage = self._storage(judged.requests, observed)
         return LabRun(
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
@@ -103,10 +112,21 @@ class Lab:
                 observed.before, observed.after, metrics_before, metrics_after, judged.requests[0].evidence.engine
             ),
             checks=observed.checks,
-            outcome=judged.outcome,
+            outcome=storage.combined(judged.outcome, from_storage),
             before=observed.before,
             after=observed.after,
+            answers=judged.answers,
+            storage=from_storage,
+            lengths=observed.lengths,
+            concurrency=observed.concurrency,
+            energy=machine.energy(metrics_before, metrics_after),
         )
+
+    def _storage(self, requests: Sequence[Measured], observed: Observed) -> StorageRead | None:
+        reads = [request for request in requests if request.series == "E"]
+        if not reads:
+            return None
+        return storage.conclude(reads, self._engine.facts, observed.plan.prefix_tokens, observed.emptied_by)
 
     def _vocabulary(self, salt: str) -> tuple[int, ...]:
         if self._target.token_ids is not None:

@@ -13,7 +13,7 @@ from prometheus_client.samples import Sample
 
 from hicache_exporter import names
 from hicache_proof.lab.engine import Reading
-from hicache_proof.lab.run import Memory
+from hicache_proof.lab.run import Energy, Memory
 
 _TIERS = (
     ("L1 size", "device_capacity"),
@@ -51,6 +51,17 @@ def compare(
         for name in dict.fromkeys((*first, *last))
     )
     return (*tiers, *measured)
+
+
+def energy(sidecar_before: bytes | None, sidecar_after: bytes | None) -> tuple[Energy, ...]:
+    """Of each GPU over the run; a counter that is lower afterwards was reset, so it says nothing."""
+    first, last = (
+        {s.labels.get("gpu", ""): s.value for s in _samples(scrape) if s.name == names.GPU_ENERGY.series}
+        for scrape in (sidecar_before, sidecar_after)
+    )
+    return tuple(
+        Energy(gpu=gpu, joules=last[gpu] - first[gpu]) for gpu in first if gpu in last and last[gpu] >= first[gpu]
+    )
 
 
 def gpu_driver(sidecar: bytes | None) -> str | None:

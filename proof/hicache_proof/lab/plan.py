@@ -12,18 +12,25 @@ import msgspec
 
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.lab.sizes import (
+    OUTPUT_TOKENS,
+    PREFETCH_TOKENS,
+    QUESTION_TOKENS,
+    SAFE_SHARE,
+    beside_prefix,
+    down,
+    fewest,
+    longest_for_context,
+    longest_prompt,
+)
 
-QUESTION_TOKENS = 16
-OUTPUT_TOKENS = 8
 REPETITIONS = 3
 LONGEST_DEFAULT_PREFIX = 32768
 OVERSHOOT = 0.05
 """By how much the eviction load exceeds L1: pages are rounded up, and a request may hold some while it is served."""
-SAFE_SHARE = 0.95
-"""How much of the room a default prefix takes: the engine's own health checks write to the cache as well."""
-FEWEST_PAGES = 2
-FEWEST_TOKENS = 32
-"""SGLang leaves tiny load-backs undone (below 10 tokens by default)."""
+MARKER_TOKENS = 256
+"""What the questions for the markers write beside their prefix: three of a few words, and their answers.
+The prefix itself is one of the warm-up's."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +40,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     filler_tokens: int
     fillers: int
+    storage_fillers: int
+    """To push everything out of L2 too, for series E; 0: not needed."""
     written_tokens: int
     """All that the run may write to L2."""
     arithmetic: tuple[str, ...]
@@ -48,21 +57,29 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make(
-    facts: EngineFacts, reading: Reading, *, prefix_tokens: int | None, repetitions: int, evict: bool = True
+    facts: EngineFacts,
+    reading: Reading,
+    *,
+    prefix_tokens: int | None,
+    repetitions: int,
+    evict: bool = True,
+    storage: bool = False,
 ) -> Plan:
     """Raises CannotRunError with one sentence if this engine cannot hold the experiment."""
     device, host, used = _capacities(facts, reading)
     page, free = facts.page_size, host - used
-    filler = max(page, _down(min(_longest_prompt(facts, device), device // 4), page))
+    filler = max(page, down(min(longest_prompt(facts, device), device // 4), page))
     fillers = math.ceil(device * (1 + OVERSHOOT) / filler) if evict else 0
     # the warm-up and every repetition write two prefixes (the second one is the forced miss) and what follows them
     prefixes = 2 * (repetitions + 1)
     # left in L1 on purpose, all of it must fit there: else one prefix would push another one out
-    room = int(SAFE_SHARE * (free - fillers * filler if evict else min(free, device))) // prefixes - _beside_prefix(
-        page
-    )
+    room = int(SAFE_SHARE * (free - fillers * filler if evict else min(free, device))) - MARKER_TOKENS
+    room = room // prefixes - beside_prefix(page)
     prefix, why = _prefix(facts, device, room, prefix_tokens)
-    written = prefixes * (prefix + _beside_prefix(page)) + fillers * filler
+    storage_fillers = math.ceil((host + device) * (1 + OVERSHOOT) / filler) if storage else 0
+    if storage:
+        _refuse_short_prefetch(prefix)
+    written = prefixes * (prefix + beside_prefix(page)) + MARKER_TOKENS + fillers * filler
     if written > free:
         raise CannotRunError(
             f"the run would write up to {written:,} tokens to L2, but only {free:,} of its {host:,} are free: "
@@ -76,14 +93,17 @@ def make(
         repetitions=repetitions,
         filler_tokens=filler,
         fillers=fillers,
+        storage_fillers=storage_fillers,
         written_tokens=written,
         arithmetic=(
             f"L1 holds {device:,} tokens, L2 {host:,}, of which {used:,} are used: {free:,} free (the engine's gauges)",
             f"prefix: {prefix:,} tokens = {prefix // page:,} pages of {page}, {why}",
             f"eviction load: {fillers} prompts of {filler:,} uncached tokens = {fillers * filler:,}, "
             + (f"more than the {device:,} of L1" if evict else "skipped on request"),
-            f"written to L2 at most: {prefixes} x {prefix + _beside_prefix(page):,} + {fillers * filler:,} = "
+            f"written to L2 at most: {prefixes} x {prefix + beside_prefix(page):,} + {MARKER_TOKENS} + "
+            f"{fillers * filler:,} = "
             f"{written:,}, no more than the {free:,} free",
+            *_storage_lines(storage_fillers, filler, host + device),
         ),
         warnings=_warnings(facts, prefix, device, host),
     )
@@ -97,6 +117,23 @@ def for_control(plan: Plan, facts: EngineFacts, reading: Reading) -> Plan:
         )
     fillers = math.ceil(int(reading.device_capacity) * (1 + OVERSHOOT) / plan.filler_tokens) if plan.fillers else 0
     return msgspec.structs.replace(plan, fillers=max(fillers, plan.fillers))
+
+
+def _refuse_short_prefetch(prefix: int) -> None:
+    if prefix < PREFETCH_TOKENS:
+        raise CannotRunError(
+            f"a prefix of {prefix:,} tokens is too short for series E: SGLang leaves prefetches of fewer than "
+            f"{PREFETCH_TOKENS} tokens undone; take a longer --prefix-tokens, fewer --repetitions or a larger L2"
+        )
+
+
+def _storage_lines(fillers: int, filler: int, both: int) -> tuple[str, ...]:
+    if not fillers:
+        return ()
+    return (
+        f"to empty L2 as well, before E: {fillers} prompts of {filler:,} = {fillers * filler:,} tokens, more than the "
+        f"{both:,} of L1 and L2 together (with --flush: a flush instead)",
+    )
 
 
 def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
@@ -115,51 +152,32 @@ def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
     return int(reading.device_capacity), int(reading.host_capacity), int(reading.host_used)
 
 
-def _beside_prefix(page: int) -> int:
-    """Tokens written after a prefix: two questions and their answers, each rounded up to pages."""
-    return 2 * (_up(QUESTION_TOKENS + OUTPUT_TOKENS, page) + page)
-
-
 def _prefix(facts: EngineFacts, device: int, room: int, wanted: int | None) -> tuple[int, str]:
     """Prefix length in tokens, a multiple of the page size, and where it comes from."""
     page = facts.page_size
-    fewest = max(FEWEST_PAGES * page, FEWEST_TOKENS)
+    shortest = fewest(page)
     if wanted is not None:
-        ceiling = _longest_for_context(facts, device) - QUESTION_TOKENS
-        if wanted < fewest:
+        ceiling = longest_for_context(facts, device) - QUESTION_TOKENS
+        if wanted < shortest:
             raise CannotRunError(
                 f"a prefix of {wanted} tokens is too short to be read from L2: with pages of {page} tokens take "
-                f"--prefix-tokens {fewest} or more"
+                f"--prefix-tokens {shortest} or more"
             )
         if wanted > ceiling:
             raise CannotRunError(
                 f"a prefix of {wanted:,} tokens is too long: half of L1 and the engine's context leave room for "
-                f"--prefix-tokens {_down(ceiling, page):,} at most"
+                f"--prefix-tokens {down(ceiling, page):,} at most"
             )
-        return _down(wanted, page), "as asked for, in whole pages"
-    longest = min(_longest_prompt(facts, device) - QUESTION_TOKENS, LONGEST_DEFAULT_PREFIX)
-    prefix = _down(min(longest, max(room, fewest)), page)
-    if prefix < fewest:
+        return down(wanted, page), "as asked for, in whole pages"
+    longest = min(longest_prompt(facts, device) - QUESTION_TOKENS, LONGEST_DEFAULT_PREFIX)
+    prefix = down(min(longest, max(room, shortest)), page)
+    if prefix < shortest:
         raise CannotRunError(
             f"this engine is too small for the experiment: it allows a prefix of {prefix} tokens, "
-            f"and with pages of {page} tokens {fewest} are needed"
+            f"and with pages of {page} tokens {shortest} are needed"
         )
     reason = "half of L1, one prefill chunk and the context allow" if longest <= room else "the free room allows"
     return prefix, f"the longest that {reason}"
-
-
-def _longest_prompt(facts: EngineFacts, device: int) -> int:
-    """A prompt longer than the chunked prefill size may never be backed up under write-through."""
-    chunk = facts.chunked_prefill_tokens
-    longest = _longest_for_context(facts, device)
-    return longest if chunk is None else min(longest, chunk - OUTPUT_TOKENS)
-
-
-def _longest_for_context(facts: EngineFacts, device: int) -> int:
-    longest = device // 2
-    if facts.max_prompt_tokens is not None:
-        longest = min(longest, facts.max_prompt_tokens)
-    return longest - OUTPUT_TOKENS
 
 
 def _warnings(facts: EngineFacts, prefix: int, device: int, host: int) -> tuple[str, ...]:
@@ -185,11 +203,3 @@ def _warnings(facts: EngineFacts, prefix: int, device: int, host: int) -> tuple[
             f"{facts.tokenizer_workers} tokenizer workers: the engine may lose the split of cached tokens by tier"
         )
     return tuple(found)
-
-
-def _down(tokens: int, page: int) -> int:
-    return tokens // page * page
-
-
-def _up(tokens: int, page: int) -> int:
-    return -(-tokens // page) * page

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from msgspec.structs import replace
-
-from hicache_proof.lab import backup, guards, plan, series
-from hicache_proof.lab.backup import Backups
+from hicache_proof.lab import backup, guards, marked, markers, plan, series
+from hicache_proof.lab.backup import Backups, Count
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, window
+from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.lab.ladder import Ladder
+from hicache_proof.lab.markers import Planted
+from hicache_proof.lab.on_request import Bench, OnRequest
+from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import Plan
+from hicache_proof.lab.preflight import Preflight
 from hicache_proof.lab.prompts import Prompts
 from hicache_proof.lab.run import Check
 from hicache_proof.lab.series import Asked, Asker, Progress, Script
 from hicache_proof.lab.sidecar import NoProof, SidecarClient
 
-IDLE_SECONDS = 5.0
+__all__ = ["Experiment", "Observed", "Options"]
+
 BACKUP_SECONDS = 15.0
-FLUSH_SECONDS = 30.0
-PROBE_TOKENS = 32
-
-
-class Options(NamedTuple):
-    prefix_tokens: int | None
-    repetitions: int
-    evict: bool = True
-    flush: bool = False
-    allow_traffic: bool = False
 
 
 class Observed(NamedTuple):
@@ -39,6 +34,11 @@ class Observed(NamedTuple):
     before: Reading
     after: Reading
     checks: tuple[Check, ...]
+    planted: Planted | None
+    why_not_planted: str
+    lengths: Ladder | None
+    concurrency: Ladder | None
+    emptied_by: Literal["flush", "load"]
 
 
 class Experiment:
@@ -51,86 +51,83 @@ class Experiment:
         self._control = control
         self._sidecar = sidecar
         self._options = options
-        self._checks: list[Check] = []
+        self._preflight = Preflight(engine, control, sidecar, options)
+        self._note = self._preflight.note
+        self._on_request = OnRequest(engine, self._preflight, self._backups, self._verify_backup, options)
 
-    def preview(self) -> Plan:
-        """The plan from the gauges as they are now. Asks the engine for no token."""
-        self._refuse_unsuitable()
-        return self._sized()
+    def preview(self) -> tuple[Plan, tuple[Check, ...]]:
+        """The plan and what stands around it. Asks the engine for no token."""
+        sized = self._preflight.preview()
+        self._on_request.plan(sized)
+        return sized, tuple(self._preflight.checks)
 
     def run(self, prompts: Prompts, salt: str, progress: Progress) -> Observed:
         progress.stage("preflight", 1)
-        sized = self._preflight(prompts, salt)
+        sized = self._preflight.run(prompts, salt)
+        ladders = self._on_request.plan(sized)
         control_plan = self._control_plan(sized)
         script = series.draw(sized, prompts, max(sized.fillers, control_plan.fillers if control_plan else 0))
+        planted, why_not = self._planted(script.warm_up.other_prefix, salt)
+        if planted is not None:
+            script = script._replace(warm_up=script.warm_up._replace(other_prefix=planted.prefix))
         asker = Asker(self._engine, sized, f"lab-{salt}", self._sidecar.proof)
         before = self._engine.read()
-        asked = self._series(asker, script, sized, progress)
+        asked = self._series(asker, script, sized, planted, progress)
+        bench = Bench(asker, prompts, sized, progress)
+        lengths = self._on_request.climb(bench, ladders.lengths, by_length=True)
+        concurrency = self._on_request.climb(bench, ladders.concurrency, by_length=False)
+        if self._options.storage:
+            asked += self._on_request.from_storage(bench, script, before)
         after = self._engine.read()
         self._look_for_others(before, after, asker)
         control: tuple[Asked, ...] = ()
         if self._control is not None and control_plan is not None:
             other = Asker(self._control, control_plan, f"lab-{salt}-control", _nobody)
             control = _control_series(other, script, progress)
-        return Observed(sized, asked, control, before, after, tuple(self._checks))
-
-    def _refuse_unsuitable(self) -> None:
-        guards.supported(self._engine.facts)
-        if self._control is not None:
-            guards.supported(self._control.facts)
-            guards.is_control(self._control.facts)
-        if not self._options.allow_traffic:
-            guards.quiet(self._engine.until(guards.idle, IDLE_SECONDS)[0], self._engine.url)
-
-    def _preflight(self, prompts: Prompts, salt: str) -> Plan:
-        self._refuse_unsuitable()
-        if self._options.flush:
-            self._engine.flush(FLUSH_SECONDS)
-        # An idle engine's gauges are those of its last request: one small prompt brings them up to date.
-        probe = self._engine.generate(prompts.fresh(PROBE_TOKENS), 1, f"lab-{salt}-probe")
-        self._note("probe", "passed", f"a fresh prompt of {probe.prompt_tokens} tokens was answered")
-        sized = self._sized()
-        if self._options.flush:
-            self._note("flush", "passed", "the cache was emptied")
-        for line in sized.arithmetic:
-            self._note("sizing", "passed", line)
-        for line in sized.warnings:
-            self._note("sizing", "warning", line)
-        return sized
-
-    def _sized(self) -> Plan:
-        return plan.make(
-            self._engine.facts,
-            self._capacities(),
-            prefix_tokens=self._options.prefix_tokens,
-            repetitions=self._options.repetitions,
-            evict=self._options.evict,
+        return Observed(
+            plan=sized,
+            asked=asked,
+            control=control,
+            before=before,
+            after=after,
+            checks=tuple(self._preflight.checks),
+            planted=planted,
+            why_not_planted=why_not,
+            lengths=lengths,
+            concurrency=concurrency,
+            emptied_by="flush" if self._options.flush else "load",
         )
-
-    def _capacities(self) -> Reading:
-        """SGLang 0.5.9 has no gauge of its host pool: the flight recorder knows its size, a flush makes it empty."""
-        reading = self._engine.read()
-        if reading.host_capacity is not None or not self._options.flush:
-            return reading
-        return replace(reading, host_capacity=self._sidecar.host_tokens(self._engine.url), host_used=PROBE_TOKENS)
 
     def _control_plan(self, sized: Plan) -> Plan | None:
         if self._control is None:
             return None
         return plan.for_control(sized, self._control.facts, self._control.read())
 
-    def _series(self, asker: Asker, script: Script, sized: Plan, progress: Progress) -> tuple[Asked, ...]:
+    def _planted(self, prefix: tuple[int, ...], salt: str) -> tuple[Planted | None, str]:
+        try:
+            planted = markers.plant(prefix, self._engine.tokens_of, salt)
+        except CannotRunError:
+            return None, marked.NOT_PLANTED
+        return planted, marked.TOO_SHORT
+
+    def _series(
+        self, asker: Asker, script: Script, sized: Plan, planted: Planted | None, progress: Progress
+    ) -> tuple[Asked, ...]:
         progress.stage("warm-up", 1)
         series.warm_up(asker, script)
         progress.step()
         backups = self._backups()
         asked = self._cold_and_warm(asker, script, sized, progress)
+        if planted is not None:
+            asked.extend(series.markers(asker, marked.BEFORE, planted))
         if sized.fillers:
             self._evict(asker, script, sized, backups, progress)
         progress.stage("C, D: read back, then L1", sized.repetitions)
         for repetition, subject in enumerate(script.subjects, 1):
             asked.extend(series.after_eviction(asker, repetition, subject))
             progress.step()
+        if planted is not None:
+            asked.extend(series.markers(asker, marked.AFTER, planted))
         return tuple(asked)
 
     def _cold_and_warm(self, asker: Asker, script: Script, sized: Plan, progress: Progress) -> list[Asked]:
@@ -163,7 +160,7 @@ class Experiment:
         return Backups(self._engine.read, lambda: self._sidecar.backed_up_tokens(self._engine.url))
 
     def _verify_backup(self, backups: Backups, expected: int, sized: Plan, what: str) -> None:
-        count = backups.wait(expected, BACKUP_SECONDS)
+        count: Count = backups.wait(expected, BACKUP_SECONDS)
         says = backup.verify(count, expected, self._engine.facts, sized)
         self._note("backup", "warning" if count.tokens is None else "passed", f"{what}: {says}")
 
@@ -176,9 +173,6 @@ class Experiment:
             self._note("traffic", "warning", f"others sent {others:,.0f} prompt tokens during the run")
         else:
             self._note("traffic", "passed", f"{asker.tokens_asked:,} prompt tokens, all ours")
-
-    def _note(self, name: str, state: str, says: str) -> None:
-        self._checks.append(Check(name=name, state=state, says=says))  # type: ignore[arg-type]
 
 
 def _control_series(asker: Asker, script: Script, progress: Progress) -> tuple[Asked, ...]:

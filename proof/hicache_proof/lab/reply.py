@@ -28,6 +28,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     sent_ns: int
     first_token_ns: int
     done_ns: int
+    text: str | None = None
+    """None: an engine without a tokenizer."""
+    accepted_tokens: float | None = None
+    """Accepted tokens a step of speculative decoding; None without it."""
 
     @property
     def ttft_seconds(self) -> float:
@@ -71,4 +75,6 @@ def parse(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_tok
         sent_ns=sent_ns,
         first_token_ns=first_token_ns,
         done_ns=done_ns,
+        text=answer.get("text"),
+        accepted_tokens=meta.get("spec_accept_length"),
     )

@@ -7,7 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from hicache_proof.evidence import Evidence
+from hicache_proof.lab.answers import Answers
 from hicache_proof.lab.engine import EngineFacts, Reading, Window
+from hicache_proof.lab.ladder import Ladder
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.reply import Reply
 from hicache_proof.stats import Effect, Summary
@@ -15,12 +17,14 @@ from hicache_proof.verdict import Judgement
 
 SCHEMA = "hicache-witness/lab-run/1"
 
-Series = Literal["A", "B", "C", "D", "miss"]
+Series = Literal["A", "B", "C", "D", "E", "marker", "miss"]
 SERIES: dict[Series, str] = {
     "A": "cold: the prefix is new to the engine",
     "B": "the same prefix with another question: L1",
     "C": "B's prompt after L1 has been emptied: L2",
     "D": "C's prompt at once again: L1",
+    "E": "B's prompt after L1 and L2 have been emptied: L3",
+    "marker": "a prefix with planted markers, asked for before and after L1 has been emptied",
     "miss": "a new prefix in the same state of the engine as C: must be computed",
 }
 CONTROLS: dict[str, str] = {
@@ -35,7 +39,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     series: Series
     repetition: int
     turn: int = 1
-    """B asks twice: two L1 runs of one prompt teach how much the answer differs by itself."""
+    """B asks twice, and A's prompt again: they teach how much an answer differs without a read of L2."""
     reply: Reply
     window: Window
     exclusive: bool
@@ -63,6 +67,29 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     before: float | None
     after: float | None
     source: str
+
+
+class Energy(msgspec.Struct, frozen=True, kw_only=True):
+    """What one GPU took over the whole run, by NVML's counter."""
+
+    gpu: str
+    joules: float
+
+
+class StorageRead(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on series E: was the prefix read from L3?
+
+    ``claimed``: the engine's account says so and nobody watched.
+    """
+
+    verdict: Literal["storage", "storage_in_part", "claimed", "no_storage_read", "contradicted"]
+    sentence: str
+    policy: str | None
+    emptied_by: Literal["flush", "load"]
+
+    @property
+    def shown(self) -> bool:
+        return self.verdict in ("storage", "storage_in_part")
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +131,13 @@ class LabRun(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     before: Reading
     after: Reading
+    answers: Answers
+    storage: StorageRead | None = None
+    """None: series E was not asked for."""
+    lengths: Ladder | None = None
+    concurrency: Ladder | None = None
+    energy: tuple[Energy, ...] = ()
+    """Empty: nobody measured it."""
 
     def of(self, series: Series) -> tuple[Measured, ...]:
         return tuple(request for request in self.requests if request.series == series)

@@ -1,23 +1,28 @@
 """The series themselves: which prompt is asked when, on one engine. Nothing is judged here.
 
-For each repetition A asks a fresh prefix; B asks the same prefix with another question, twice. Then the eviction load
-empties L1. C asks B's prompt again (another question than the one that A cached the prefix with), D repeats C, and a
-fresh prefix of the same shape shows what C would have cost without a read.
+For each repetition A asks a fresh prefix; B asks the same prefix with another question, twice, and A's prompt once
+more. Then the eviction load empties L1. C asks B's prompt again (another question than the one that A cached the prefix
+with), D repeats C, and a fresh prefix of the same shape shows what C would have cost without a read. E asks it a last
+time, after L1 and L2 have been emptied.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, Window, window
+from hicache_proof.lab.markers import Planted
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.prompts import Prompts
 from hicache_proof.lab.reply import Reply
 from hicache_proof.lab.run import Series
 from hicache_proof.lab.sidecar import NoProof, Proof
 
+COLD_AGAIN = 3
+"""Turn of B that repeats A's prompt: what an L1 run differs from a cold one."""
 SETTLE_SECONDS = 10.0
 """Deadline for the engine's counters to show a request that has been answered."""
 
@@ -92,6 +97,7 @@ class Asker:
         self._name = name
         self._witness = witness
         self._count = 0
+        self._lock = threading.Lock()
         self.tokens_asked = 0
 
     def ask(self, series: Series, repetition: int, prompt: tuple[int, ...], turn: int = 1) -> Asked:
@@ -110,11 +116,19 @@ class Asker:
     def fill(self, prompt: tuple[int, ...]) -> None:
         self._send(prompt, 1, "load")
 
+    def send(self, prompt: tuple[int, ...]) -> Reply:
+        """One of several at once: no window of its own. Safe to call from several threads."""
+        return self._send(prompt, self.plan.output_tokens, "ladder")
+
+    def proof(self, reply: Reply) -> Proof | NoProof:
+        return self._witness(reply.request_id, patient=False)
+
     def _send(self, prompt: tuple[int, ...], output_tokens: int, label: str) -> Reply:
-        self._count += 1
-        reply = self._engine.generate(prompt, output_tokens, f"{self._name}-{self._count:04d}-{label}")
-        self.tokens_asked += len(prompt)
-        return reply
+        with self._lock:
+            self._count += 1
+            self.tokens_asked += len(prompt)
+            request_id = f"{self._name}-{self._count:04d}-{label}"
+        return self._engine.generate(prompt, output_tokens, request_id)
 
     def _settled(self, before: Reading, reply: Reply) -> Reading:
         """The answer may be here before the counters have moved; a load-back is counted when it is acknowledged."""
@@ -141,6 +155,7 @@ def cold_and_warm(asker: Asker, repetition: int, subject: Subject) -> Iterator[A
     yield asker.ask("A", repetition, subject.prefix + subject.opening)
     yield asker.ask("B", repetition, subject.prompt)
     yield asker.ask("B", repetition, subject.prompt, turn=2)
+    yield asker.ask("B", repetition, subject.prefix + subject.opening, turn=COLD_AGAIN)
 
 
 def after_eviction(asker: Asker, repetition: int, subject: Subject) -> tuple[Asked, ...]:
@@ -148,6 +163,18 @@ def after_eviction(asker: Asker, repetition: int, subject: Subject) -> tuple[Ask
     again = asker.ask("D", repetition, subject.prompt)
     miss = asker.ask("miss", repetition, subject.other_prefix + subject.question)
     return asker.completed(read), again, miss
+
+
+def from_storage(asker: Asker, repetition: int, subject: Subject) -> Asked:
+    return asker.completed(asker.ask("E", repetition, subject.prompt))
+
+
+def markers(asker: Asker, repetition: int, planted: Planted) -> tuple[Asked, ...]:
+    """The first question reads the prefix from wherever it is; the others use the rows that it brought."""
+    return tuple(
+        asker.ask("marker", repetition, planted.prefix + marker.question, turn)
+        for turn, marker in enumerate(planted.markers, 1)
+    )
 
 
 def _reached(moved: float | None, wanted: int | None) -> bool:

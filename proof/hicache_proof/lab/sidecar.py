@@ -100,6 +100,14 @@ class SidecarClient:
             return None
         return engines.get(urlsplit(engine_url).netloc)
 
+    def engines(self) -> tuple[str, ...] | None:
+        """Engines whose flight recorder it reads, by address; None: it does not say."""
+        try:
+            found = self._http.get(self.url + "/state").json()["engines"]
+            return tuple(str(engine["engine"]) for engine in found if engine.get("recorders"))
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
+
     def metrics(self) -> bytes | None:
         if self.unreachable:
             return None

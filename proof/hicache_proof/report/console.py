@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hicache_proof.lab.plan import Plan
-from hicache_proof.lab.run import LabRun
-from hicache_proof.report import view
+from hicache_proof.lab.run import Check, LabRun
+from hicache_proof.report import answering, ladders, view
 
 PIPE_WIDTH = 140
 """Columns where nobody can see how wide the page is; rich would break lines at 80."""
@@ -27,13 +29,17 @@ def print_run(run: LabRun, console: Console) -> None:
     console.print()
     style = "bold green" if run.outcome.exit_code == 0 else "bold red"
     console.print(Text(run.outcome.sentence, style=style))
+    if run.storage is not None:
+        console.print(Text(run.storage.sentence, style="bold green" if run.storage.shown else "bold red"))
     console.print(view.effect(run), highlight=False)
+    for line in (*ladders.sentences(run), *answering.sentences(run)):
+        console.print(line, highlight=False)
     for check in run.checks:
         if check.state != "passed":
             console.print(f"[yellow]{check.name}:[/yellow] {check.says}", highlight=False)
 
 
-def print_plan(plan: Plan, console: Console) -> None:
+def print_plan(plan: Plan, checks: Sequence[Check], console: Console) -> None:
     console.print("Plan (nothing was asked of the engine):", style="bold")
     for line in plan.arithmetic:
         console.print(f"  {line}", highlight=False)
@@ -44,18 +50,22 @@ def print_plan(plan: Plan, console: Console) -> None:
     )
     for line in plan.warnings:
         console.print(f"  [yellow]warning:[/yellow] {line}", highlight=False)
+    for check in checks:
+        mark = "" if check.state == "passed" else "[yellow]warning:[/yellow] "
+        console.print(f"  {mark}{check.name}: {check.says}", highlight=False)
 
 
 def _series(run: LabRun) -> Table:
     table = Table(title=None, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("series")
-    for name in ("prompt", "L1", "L2", "computed", "TTFT"):
+    for name in ("prompt", "L1", "L2", *(("L3",) if run.storage else ()), "computed", "TTFT"):
         table.add_column(name, justify="right")
     table.add_column("served by")
     table.add_column("verdict on an L2 read")
     for row in view.rows(run):
         name = row.series if row.requests == 1 else f"{row.series} x{row.requests}"
-        cells = (row.prompt, row.device, row.host, row.computed, row.ttft, row.served_by, row.verdict)
+        tiers = (row.device, row.host, *((row.storage,) if run.storage else ()))
+        cells = (row.prompt, *tiers, row.computed, row.ttft, row.served_by, row.verdict)
         table.add_row(name, *cells, style="bold" if row.series == "C" else None)
     return table
 

@@ -9,6 +9,7 @@ import msgspec
 
 from hicache_proof.evidence import Attribution
 from hicache_proof.lab.run import CONTROLS, SERIES, LabRun, Measured
+from hicache_proof.units import size
 
 DASH = "\N{EN DASH}"
 TIERS = {
@@ -40,6 +41,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     device: str
     host: str
+    storage: str
     computed: str
     ttft: str
     served_by: str
@@ -50,14 +52,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """Part of a prompt's tokens, over all requests of a series."""
 
-    tier: Literal["l1", "l2", "computed"]
+    tier: Literal["l1", "l2", "l3", "computed"]
     percent: float
     title: str
 
 
 def rows(run: LabRun) -> tuple[Row, ...]:
     """Series in the order in which they were asked; the control last."""
-    found = [_row(run, name, SERIES[name], run.of(name)) for name in ("A", "B", "C", "D") if run.of(name)]
+    found = [_row(run, name, SERIES[name], run.of(name)) for name in ("A", "B", "C", "D", "E") if run.of(name)]
     control = control_requests(run)
     if control and run.control is not None:
         found.append(_row(run, "control", CONTROLS[run.control.kind], control))
@@ -105,11 +107,7 @@ def amount(value: float | None, unit: str) -> str:
         return DASH
     if unit != "bytes":
         return f"{value:,.0f} {unit}"
-    for prefix in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:,.0f} {prefix}" if prefix == "B" else f"{value:,.1f} {prefix}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
+    return size(value)
 
 
 def effect(run: LabRun) -> str:
@@ -152,10 +150,18 @@ def limits(run: LabRun) -> tuple[str, ...]:
     if run.sidecar_missing:
         said.append("Without the flight recorder nothing inside the engine was seen.")
     if engine.storage_backend:
-        said.append(
-            f"L3 ({engine.storage_backend}) is attached; its reads pass through L2 and were not part of the run."
-        )
+        said.append(_about_storage(run))
     return tuple(said)
+
+
+def _about_storage(run: LabRun) -> str:
+    backend = run.engine.storage_backend
+    if run.storage is None:
+        return f"L3 ({backend}) is attached; its reads pass through L2 and were not part of the run (--l3 adds them)."
+    return (
+        f"Series E speaks for the storage backend {backend} as it is here. Rows from storage carry no signature, so "
+        "their content is compared by the answers alone."
+    )
 
 
 def summary(run: LabRun) -> str:
@@ -175,6 +181,7 @@ def _row(run: LabRun, name: str, meaning: str, requests: Sequence[Measured]) -> 
         prompt=_range(request.reply.prompt_tokens for request in requests),
         device=_range(account(request).device_tokens for request in requests),
         host=_range(account(request).host_tokens for request in requests),
+        storage=_range(account(request).storage_tokens for request in requests),
         computed=_range(computed(request) for request in requests),
         ttft=milliseconds(run.ttft[name].median) if name in run.ttft else DASH,
         served_by=_each(served_by(request) for request in requests),
@@ -188,11 +195,13 @@ def _shares(requests: Sequence[Measured]) -> tuple[Share, ...]:
     prompt = sum(request.reply.prompt_tokens or 0 for request in requests)
     # a reply that says "nothing cached" gives no split, and needs none
     cold = all(request.reply.cached_tokens == 0 for request in requests)
-    parts: list[tuple[Literal["l1", "l2", "computed"], str, list[int | None]]] = [
+    parts: list[tuple[Literal["l1", "l2", "l3", "computed"], str, list[int | None]]] = [
         ("l1", "L1", [0 if cold else account(request).device_tokens for request in requests]),
         ("l2", "L2", [0 if cold else account(request).host_tokens for request in requests]),
         ("computed", "computed", [computed(request) for request in requests]),
     ]
+    if any(account(request).storage_tokens for request in requests):
+        parts.insert(2, ("l3", "L3", [account(request).storage_tokens for request in requests]))
     if not prompt or any(None in values for _, _, values in parts):
         return ()
     return tuple(
@@ -206,9 +215,25 @@ def _shares(requests: Sequence[Measured]) -> tuple[Share, ...]:
 
 
 def served_by(request: Measured) -> str:
-    """The tier; a reply that says "nothing cached" needs no split by tier to say that all was computed."""
+    """The tier; a reply that says "nothing cached" needs no split by tier to say that all was computed.
+
+    A page or less of L1 beside a longer rest is the start that two unrelated prompts happen to share.
+    """
+    shared = _shared_start(request)
+    if shared:
+        rest = "L2" if account(request).host_tokens else "L3" if account(request).storage_tokens else TIERS["none"]
+        return f"{rest} ({tokens(shared)} of another prompt's start from L1)"
     tier = request.judgement.served_by
     return TIERS["none" if tier == "unknown" and request.reply.cached_tokens == 0 else tier]
+
+
+def _shared_start(request: Measured) -> int:
+    """Tokens of L1 that are no more than a page, where more than that came from elsewhere; else 0."""
+    found, page = account(request), request.evidence.page_size or 1
+    device, prompt = found.device_tokens or 0, request.reply.prompt_tokens or 0
+    if request.judgement.served_by not in ("device", "mixed") or not 0 < device <= page < prompt - device:
+        return 0
+    return 0 if found.host_tokens and found.storage_tokens else device
 
 
 def verdict(request: Measured) -> str:

@@ -23,6 +23,7 @@ from hicache_proof.verdict import judge
 
 BYTES_PER_TOKEN = 512
 THRESHOLD = 10
+PREFETCH_THRESHOLD = 256
 
 
 @dataclass
@@ -38,6 +39,21 @@ class FakeEngine:
     context: int = 994
     dp: int = 1
     storage: str | None = None
+    prefetch: str = "wait_complete"
+    """``best_effort`` here gives a prefetch up before anything has come."""
+    loses_storage: bool = False
+    """Counts what it writes to storage as written, and finds none of it again."""
+    prefetches_unseen: bool = False
+    """Reads from storage, but the recorder saw no prefetch."""
+    admin_key: str | None = None
+    flushes_nothing: bool = False
+    """Says that the cache was flushed, and keeps it."""
+    follows: bool = False
+    """Recalls a planted marker, as a trained model does."""
+    forgets: bool = False
+    """Not if the prefix came from L2."""
+    accepts: float | None = None
+    """Tokens a step of speculative decoding."""
     metrics: bool = True
     old: bool = False
     """As SGLang 0.5.9: no gauge of the host pool, no counter of backups."""
@@ -57,6 +73,7 @@ class FakeEngine:
     seconds_per_token: float = 20e-6
     l1: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
     l2: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
+    l3: set[tuple[int, ...]] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     log: dict[str, seen.Evidence] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -78,22 +95,30 @@ class FakeEngine:
             if len(self.bodies) == self.interrupts_at:
                 os.kill(os.getpid(), signal.SIGINT)
             device, host = self._match(ids) if self.caches else (0, 0)
+            storage = self._prefetch(ids, device + host)
             if self.warm_in_a and rid.endswith("-A"):
                 device = len(ids) // 2
             if self.loads_back_in_b and rid.endswith("-B"):
                 device, host = 0, device
-            self._store(ids, host)
-            self._count(len(ids), device, host)
-        time.sleep(self.seconds_per_token * (len(ids) - device - host))
-        self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns())
-        meta = {"prompt_tokens": len(ids), "cached_tokens": device + host}
+            self._store(ids, host + storage)
+            self._count(len(ids), device, host, storage)
+        cached = device + host + storage
+        time.sleep(self.seconds_per_token * (len(ids) - cached))
+        self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns(), storage)
+        meta = {"prompt_tokens": len(ids), "cached_tokens": cached}
+        if self.accepts is not None:
+            meta["spec_accept_length"] = self.accepts
         if self.split != "absent":
-            details = {"device": device, "host": host} if device + host and self.split == "given" else None
+            details = {"device": device, "host": host} if cached and self.split == "given" else None
+            if details and self.storage:
+                details |= {"storage": storage, "storage_backend": "HiCacheFile"}
             meta["cached_tokens_details"] = details
+        text = self._text(ids, host)
         damaged = self.damages and host > 0
         outputs = [(-0.5 - (1.3 if damaged else 0.0), (sum(ids) + i) % 97, None) for i in range(self._tokens(body))]
         for count in range(1, len(outputs) + 1):
             yield {
+                "text": text,
                 "output_ids": [token for _, token, _ in outputs[:count]],
                 "meta_info": meta | {"output_token_logprobs": outputs[:count]},
             }
@@ -113,6 +138,23 @@ class FakeEngine:
         loaded = (host - device) * self.page
         return device * self.page, loaded if loaded >= THRESHOLD else 0
 
+    def _prefetch(self, ids: list[int], found: int) -> int:
+        pages = self._pages(ids[:-1])
+        end = first = found // self.page
+        while end < len(pages) and pages[end] in self.l3:
+            end += 1
+        tokens = (end - first) * self.page
+        return tokens if tokens >= PREFETCH_THRESHOLD and self.prefetch != "best_effort" else 0
+
+    def _text(self, ids: list[int], host: int) -> str:
+        """What a model that has learned to continue says, if the prompt ends as one of its own lines begins."""
+        prompt = "".join(chr(token) for token in ids)
+        line, earlier = prompt[prompt.rfind("\n") :], prompt[: prompt.rfind("\n")]
+        at = earlier.find(line) if line.endswith(" is") else -1
+        if not self.follows or at < 0 or (self.forgets and host):
+            return "?"
+        return earlier[at + len(line) :][:6]
+
     def _pages(self, ids: list[int]) -> list[tuple[int, ...]]:
         whole = len(ids) // self.page * self.page
         return [(hash(tuple(ids[:end])),) for end in range(self.page, whole + 1, self.page)]
@@ -124,6 +166,10 @@ class FakeEngine:
             if self.hicache and self.backs_up and page not in self.l2:
                 self.l2[page] = None
                 self.counts["backup"] = self.counts.get("backup", 0) + self.page
+                if self.storage and page not in self.l3:
+                    if not self.loses_storage:
+                        self.l3.add(page)
+                    self.counts["stored"] = self.counts.get("stored", 0) + self.page
         while len(self.l1) * self.page > self.device:
             self.l1.popitem(last=False)
             self.counts["evicted"] = self.counts.get("evicted", 0) + self.page
@@ -132,9 +178,9 @@ class FakeEngine:
         if loaded:
             self.counts["load_back"] = self.counts.get("load_back", 0) + loaded
 
-    def _count(self, prompt: int, device: int, host: int) -> None:
+    def _count(self, prompt: int, device: int, host: int, storage: int) -> None:
         added = {"requests": 1 + bool(self.others_each_request), "prompt": prompt + self.others_each_request}
-        for name, value in (added | {"device": device, "host": host}).items():
+        for name, value in (added | {"device": device, "host": host, "storage": storage}).items():
             if value:
                 self.counts[name] = self.counts.get(name, 0) + value
 
@@ -157,6 +203,8 @@ class FakeEngine:
             ("prompt", "prompt_tokens_total", front),
             ("device", "cached_tokens_total", front + ',cache_source="device"'),
             ("host", "cached_tokens_total", front + ',cache_source="host"'),
+            ("storage", "cached_tokens_total", front + ',cache_source="storage"'),
+            ("stored", "backuped_tokens_total", ranks + ',storage_backend="file"'),
             ("backup", "hicache_backup_tokens_total", tree + ',pool="kv"'),
             ("load_back", "load_back_tokens_total", tree + ',pool="kv"'),
             ("evicted", "evicted_tokens_total", tree),
@@ -185,6 +233,7 @@ class FakeEngine:
             "hicache_io_backend": "direct",
             "hicache_mem_layout": "layer_first",
             "hicache_storage_backend": self.storage,
+            "hicache_storage_prefetch_policy": self.prefetch,
             "radix_eviction_policy": "lru",
             "tp_size": 1,
             "pp_size": 1,
@@ -194,20 +243,25 @@ class FakeEngine:
 
     def flush(self) -> None:
         self.flushes += 1
+        if self.flushes_nothing:
+            return
         self.l1.clear()
         self.l2.clear()
 
-    def _evidence(self, rid: str, prompt: int, device: int, host: int, sent: int, first: int) -> seen.Evidence:
+    def _evidence(
+        self, rid: str, prompt: int, device: int, host: int, sent: int, first: int, storage: int = 0
+    ) -> seen.Evidence:
+        """What comes from storage passes through the host, in slots that no backup wrote."""
         at = [sent + (first - sent) * part // 10 for part in range(10)]
-        read = host > 0
+        through, read = host + storage, host + storage > 0
         return seen.Evidence(
             request_id=rid,
             engine="127.0.0.1:30000",
             rank="tp0",
             recorder=seen.Recorder(watching=True, lost_records=0, lookups=1),
-            lookup=seen.Lookup(prompt_tokens=prompt, device_tokens=device, host_tokens=host, node_id=7, at_ns=at[2]),
+            lookup=seen.Lookup(prompt_tokens=prompt, device_tokens=device, host_tokens=through, node_id=7, at_ns=at[2]),
             load_back=seen.LoadBack(
-                promised_tokens=host, loaded_tokens=host, outcome="loaded", node_id=7, threshold=10, at_ns=at[3]
+                promised_tokens=through, loaded_tokens=through, outcome="loaded", node_id=7, threshold=10, at_ns=at[3]
             )
             if read
             else None,
@@ -220,23 +274,25 @@ class FakeEngine:
                 backed_up_at_ns=sent - 4_000_000_000,
                 left_device_at_ns=sent - 700_000_000,
             )
-            if read
+            if host
             else None,
             provenance=seen.Provenance(
-                slots_read=host,
+                slots_read=through,
                 slots_known=host,
                 writers=(
                     seen.Writer(request_id="lab-a", operation_id=3, tokens=host, written_at_ns=sent - 4_000_000_000),
-                ),
+                )
+                if host
+                else (),
             )
             if read
             else None,
             transfers=(
                 seen.Transfer(
                     transfer_id=1,
-                    tokens=host,
-                    request_tokens=host,
-                    bytes=host * BYTES_PER_TOKEN,
+                    tokens=through,
+                    request_tokens=through,
+                    bytes=through * BYTES_PER_TOKEN,
                     submitted_ns=at[4],
                     finished_ns=at[6],
                     finished=True,
@@ -245,14 +301,18 @@ class FakeEngine:
             )
             if read
             else (),
-            attribution=seen.Attribution(device_tokens=device, host_tokens=host, storage_tokens=0, source="scheduler"),
-            content=seen.Content(checked=host, mismatched=3 if self.damages else 0, unseen=0, mode="full", layers=2)
+            attribution=seen.Attribution(
+                device_tokens=device, host_tokens=host, storage_tokens=storage, source="scheduler"
+            ),
+            content=seen.Content(
+                checked=through, mismatched=3 if self.damages else 0, unseen=storage, mode="full", layers=2
+            )
             if read
             else None,
             admitted_ns=at[3],
             first_token_ns=first - 1000,
             prompt_tokens=prompt,
-            computed_tokens=prompt - device - host,
+            computed_tokens=prompt - device - through,
             page_size=self.page,
         )
 
@@ -273,6 +333,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         if self.path == "/tokenize" and self.engine.tokenizer:
             self._json({"tokens": [ord(letter) for letter in json.loads(body)["prompt"]]})
+        elif self.path == "/flush_cache" and self.engine.admin_key not in (None, self._key()):
+            self._answer(401, b"Unauthorized")
         elif self.path == "/flush_cache":
             self.engine.flush()
             self._answer(200, b"Cache flushed.")
@@ -285,6 +347,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"data: [DONE]\n\n")
         else:
             self._answer(404, b"")
+
+    def _key(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
 
     def _json(self, document: Any) -> None:
         self._answer(200, json.dumps(document).encode())
@@ -307,7 +372,11 @@ class _Sidecar(_Handler):
         elif path == "/metrics":
             self._answer(200, self._metrics().encode())
         elif path == "/state":
-            engine = {"engine": self.engine.address, "capacity_tokens": {"device": 0, "host": self.engine.host}}
+            engine = {
+                "engine": self.engine.address,
+                "recorders": [{}],
+                "capacity_tokens": {"device": 0, "host": self.engine.host},
+            }
             self._json({"engines": [engine]})
         elif path.startswith("/proofs/"):
             self._proof(path.removeprefix("/proofs/"))
@@ -335,6 +404,9 @@ class _Sidecar(_Handler):
             {"at_ns": found.lookup.at_ns, "kind": "lookup"},
             {"at_ns": found.first_token_ns, "kind": "first_token"},
         ]
+        if found.attribution.storage_tokens and not self.engine.prefetches_unseen:
+            used = {"used_tokens": found.attribution.storage_tokens, "outcome": "used"}
+            events.insert(0, {"at_ns": found.lookup.at_ns - 9, "kind": "storage_prefetch"} | used)
         proof = {"evidence": found, "judgement": judge(found), "events": events, "final": told}
         self._answer(200, msgspec.json.encode(proof))
 

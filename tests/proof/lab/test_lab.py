@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .fake_engine import FakeEngine
+from .fake_engine import FakeEngine, serving, sidecar_of
 
 
 def test_a_read_from_l2_that_all_witnesses_saw_is_corroborated_and_exits_0(ask, run_of):
@@ -40,9 +40,35 @@ def test_damaged_rows_fail_the_run_although_every_counter_is_green(run_of):
 
 
 def test_without_the_recorder_a_read_is_only_consistent(ask, run_of):
-    run = run_of(FakeEngine(), sidecar=False)
+    run = run_of(FakeEngine(), "--without-recorder", sidecar=False)
     assert (run.outcome.verdict, run.outcome.exit_code) == ("consistent", 1)
-    assert "no sidecar at" in ask(FakeEngine(), sidecar=False).stderr
+    assert any(check.name == "recorder" and check.state == "warning" for check in run.checks)
+
+
+def test_without_a_sidecar_it_stops_before_it_asks_and_says_what_to_do(ask):
+    engine = FakeEngine()
+    result = ask(engine, sidecar=False)
+    assert result.exit_code == 2
+    assert "no sidecar at http://127.0.0.1:9" in result.stderr
+    assert "hicache-witness serve --engine http://127.0.0.1:" in result.stderr
+    assert not engine.bodies
+
+
+def test_a_sidecar_that_reads_the_recorder_of_another_engine_is_told_apart(ask):
+    other, asked = FakeEngine(), FakeEngine()
+    with serving(other), sidecar_of(other) as strange:
+        result = ask(asked, "--sidecar", strange)
+    assert result.exit_code == 2
+    assert f"it reads the flight recorder of {other.address}" in result.stderr
+    assert "HICACHE_WITNESS=1" in result.stderr
+    assert len(asked.bodies) == 1, "one probe, and no more"
+
+
+def test_another_server_than_sglang_is_called_one(ask):
+    with sidecar_of(FakeEngine()) as sidecar:
+        result = ask(FakeEngine(), "--engine", sidecar)
+    assert result.exit_code == 2
+    assert "is no SGLang server: /server_info answers 404" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -65,7 +91,7 @@ def test_without_the_recorder_a_read_is_only_consistent(ask, run_of):
 )
 def test_what_cannot_be_carried_out_exits_2_with_one_sentence(ask, engine, says, monkeypatch):
     monkeypatch.setattr("hicache_proof.lab.protocol.BACKUP_SECONDS", 0.1)
-    monkeypatch.setattr("hicache_proof.lab.protocol.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("hicache_proof.lab.preflight.IDLE_SECONDS", 0.1)
     result = ask(engine)
     assert result.exit_code == 2
     assert says in result.stderr
@@ -113,7 +139,7 @@ def test_an_old_engine_s_host_pool_is_known_to_the_recorder_and_empty_after_a_fl
     run = run_of(FakeEngine(old=True), "--flush")
     assert run.outcome.verdict == "corroborated"
     assert "(the flight recorder)" in next(check.says for check in run.checks if check.name == "backup")
-    assert "take --flush" in ask(FakeEngine(old=True), "--flush", sidecar=False).stderr
+    assert "take --flush" in ask(FakeEngine(old=True), "--flush", "--without-recorder", sidecar=False).stderr
 
 
 def test_what_an_idle_engine_tells_late_is_asked_for_again(run_of):
@@ -127,6 +153,33 @@ def test_the_cache_is_flushed_only_when_told(ask):
     ask(left)
     ask(emptied, "--flush")
     assert (left.flushes, emptied.flushes) == (0, 1)
+
+
+def test_a_flush_that_emptied_nothing_is_found_out_by_the_probe(ask):
+    result = ask(FakeEngine(flushes_nothing=True), "--flush")
+    assert result.exit_code == 2
+    assert "says that it emptied its cache, but 31 of 32 tokens" in result.stderr
+
+
+def test_a_dry_run_plans_with_the_flush_that_it_does_not_do(ask):
+    engine = FakeEngine(host=16384)
+    assert ask(engine).exit_code == 0
+    used = len(engine.l2)
+    plans = [ask(engine, *options, "--dry-run").stdout for options in ((), ("--flush",))]
+    assert f"of which {used:,} are used" in plans[0]
+    assert "of which 0 are used: 16,384 free" in plans[1]
+    assert (engine.flushes, len(engine.l2)) == (0, used)
+
+
+def test_the_flush_of_an_engine_with_an_admin_key_wants_that_key(ask, tmp_path):
+    (tmp_path / "key").write_text("adm1n\n")
+    engine = FakeEngine(admin_key="adm1n")
+    refused = ask(engine, "--flush")
+    assert (refused.exit_code, engine.flushes) == (2, 0)
+    assert "--admin-key-file" in refused.stderr
+    result = ask(engine, "--flush", "--admin-key-file", str(tmp_path / "key"))
+    assert (result.exit_code, engine.flushes) == (0, 1)
+    assert "adm1n" not in result.output
 
 
 def test_every_request_is_one_greedy_answer(ask):
@@ -153,6 +206,7 @@ def test_every_series_asks_as_it_should(ask):
     for body in engine.bodies[5:]:  # after probe and warm-up
         by_series.setdefault(body["rid"].rsplit("-", 1)[1], []).append(body["input_ids"])
     assert by_series["B"][0] == by_series["B"][1] == by_series["C"][0] == by_series["D"][0]
+    assert by_series["B"][2] == by_series["A"][0]
     cold, warm = by_series["A"][0], by_series["B"][0]
     assert cold != warm
     assert cold[:-16] == warm[:-16]
@@ -162,7 +216,7 @@ def test_every_series_asks_as_it_should(ask):
 def test_the_warm_up_has_the_shapes_of_the_series_and_none_of_their_prompts(ask):
     engine = FakeEngine()
     ask(engine, "--repetitions", "2")
-    warm_up, series = engine.bodies[1:5], engine.bodies[5:]
+    warm_up, series = engine.bodies[1:5], [body for body in engine.bodies[5:] if not body["rid"].endswith("-marker")]
     assert [body["rid"].rsplit("-", 1)[1] for body in warm_up] == ["A", "B", "B", "miss"]
     opening, question = warm_up[0]["input_ids"], warm_up[1]["input_ids"]
     assert opening[:-16] == question[:-16]
@@ -184,7 +238,8 @@ def test_the_control_engine_gets_the_same_load(ask, run_of):
     run = run_of(engine, control=control)
     assert run.control.kind == "hicache_off"
     assert run.of("C")[0].evidence.control.kind == "hicache_off"
-    assert [body["input_ids"] for body in control.bodies] == [body["input_ids"] for body in engine.bodies[1:]]
+    same = [body["input_ids"] for body in engine.bodies[1:] if not body["rid"].endswith("-marker")]
+    assert [body["input_ids"] for body in control.bodies] == same
 
 
 def test_an_engine_with_hicache_is_no_control(ask):

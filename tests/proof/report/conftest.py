@@ -11,10 +11,8 @@ from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 
 def run_against(engine, control=None, sidecar=True):
     with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or FakeEngine()) as control_url:
-        target = Target(
-            url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9", None, None
-        )
-        with connected(target, Options(None, 2)) as lab:
+        target = Target(url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9")
+        with connected(target, Options(None, 2, without_recorder=not sidecar)) as lab:
             return lab.run(Silent(), "hicache-witness lab --engine URL")
 
 

@@ -1,0 +1,127 @@
+"""Before the first series: is this the engine that can be experimented on, and how large will the experiment be?"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from hicache_proof.lab import guards, plan, surroundings
+from hicache_proof.lab.client import EngineClient
+from hicache_proof.lab.engine import Reading
+from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.lab.options import Options
+from hicache_proof.lab.plan import Plan
+from hicache_proof.lab.prompts import Prompts
+from hicache_proof.lab.run import Check
+from hicache_proof.lab.sidecar import NoProof, SidecarClient
+
+IDLE_SECONDS = 5.0
+FLUSH_SECONDS = 30.0
+PROBE_TOKENS = 32
+
+
+class Preflight:
+    """Asks the engine for one small prompt, three with ``--flush``. Raises CannotRunError."""
+
+    def __init__(
+        self, engine: EngineClient, control: EngineClient | None, sidecar: SidecarClient, options: Options
+    ) -> None:
+        self._engine = engine
+        self._control = control
+        self._sidecar = sidecar
+        self._options = options
+        self.checks: list[Check] = []
+
+    def preview(self) -> Plan:
+        """The plan from the gauges as they are now, or as a flush would leave them. Asks the engine for no token."""
+        self._refuse_unsuitable()
+        return self._sized(self._emptied(0) if self._options.flush else self._engine.read())
+
+    def run(self, prompts: Prompts, salt: str) -> Plan:
+        if not self._options.without_recorder and self._sidecar.unreachable:
+            raise CannotRunError(guards.no_sidecar(self._sidecar.unreachable, self._engine.url))
+        self._refuse_unsuitable()
+        probe = prompts.fresh(max(PROBE_TOKENS, 2 * self._engine.facts.page_size + 1))
+        if self._options.flush:
+            self._flush(probe, salt)
+        # An idle engine's gauges are those of its last request: one small prompt brings them up to date.
+        answered = self._engine.generate(probe, 1, f"lab-{salt}-probe")
+        if self._options.flush:
+            self.note("flush", "passed", guards.flushed(answered, self._engine.facts.page_size))
+        self.note("probe", "passed", f"a fresh prompt of {answered.prompt_tokens} tokens was answered")
+        self._look_for_recorder(answered.request_id)
+        sized = self._sized(self.capacities(len(probe)))
+        self._describe(sized)
+        return sized
+
+    def note(self, name: str, state: str, says: str) -> None:
+        self.checks.append(Check(name=name, state=state, says=says))  # type: ignore[arg-type]
+
+    def empty(self) -> None:
+        self._engine.flush(FLUSH_SECONDS)
+
+    def _refuse_unsuitable(self) -> None:
+        guards.supported(self._engine.facts)
+        if self._options.storage:
+            guards.has_storage(self._engine.facts)
+        if self._control is not None:
+            guards.supported(self._control.facts)
+            guards.is_control(self._control.facts)
+        reading = self._engine.until(guards.idle, IDLE_SECONDS)[0]
+        if not self._options.allow_traffic:
+            guards.quiet(reading, self._engine.url)
+        state = "passed" if guards.idle(reading) else "warning"
+        self.note("other traffic", state, f"{reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued")
+
+    def _flush(self, probe: tuple[int, ...], salt: str) -> None:
+        """The probe is put into the cache first, so that asking it again shows whether the cache was emptied."""
+        for turn in (1, 2):
+            known = self._engine.generate(probe, 1, f"lab-{salt}-flush-{turn}")
+        if not known.cached_tokens:
+            self.note(
+                "flush", "warning", "the cache did not keep the probe, so it can't show that the flush emptied it"
+            )
+        self.empty()
+
+    def _look_for_recorder(self, request_id: str) -> None:
+        found = self._sidecar.proof(request_id, patient=False)
+        if not isinstance(found, NoProof):
+            self.note("recorder", "passed", f"the sidecar at {self._sidecar.url} saw the probe in the flight recorder")
+        elif self._options.without_recorder:
+            self.note("recorder", "warning", f"{found.why}: without the flight recorder nothing can be proven")
+        else:
+            engines = self._sidecar.engines()
+            raise CannotRunError(guards.no_recorder(self._sidecar.url, self._engine.url, engines, found.why))
+
+    def _sized(self, reading: Reading) -> Plan:
+        return plan.make(
+            self._engine.facts,
+            reading,
+            prefix_tokens=self._options.prefix_tokens,
+            repetitions=self._options.repetitions,
+            evict=self._options.evict,
+            storage=self._options.storage,
+        )
+
+    def capacities(self, probe_tokens: int = PROBE_TOKENS) -> Reading:
+        """SGLang 0.5.9 has no gauge of its host pool: the flight recorder knows its size, a flush makes it empty."""
+        reading = self._engine.read()
+        if reading.host_capacity is not None or not self._options.flush:
+            return reading
+        return self._emptied(probe_tokens)
+
+    def _emptied(self, host_used: int) -> Reading:
+        reading = self._engine.read()
+        capacity = reading.host_capacity
+        if capacity is None:
+            capacity = self._sidecar.host_tokens(self._engine.url)
+        return replace(reading, host_capacity=capacity, host_used=host_used)
+
+    def _describe(self, sized: Plan) -> None:
+        for line in sized.arithmetic:
+            self.note("sizing", "passed", line)
+        for line in sized.warnings:
+            self.note("sizing", "warning", line)
+        seen = surroundings.scrape(self._sidecar.metrics(), urlsplit(self._engine.url).netloc)
+        self.checks.extend(surroundings.checks(self._engine.facts, sized, seen))
