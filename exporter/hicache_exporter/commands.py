@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "serve": ("hicache_exporter.serve", "serve", "Follow recorders and engines; serve metrics, proofs, a live page."),
     "lab": ("hicache_proof.lab.command", "lab", "Prove an L2 read on a running engine: A, B, C and a control."),
     "demo": ("hicache_proof.demo.command", "demo", "One proven L2 read on this machine, without a GPU."),
+    "compare": ("hicache_proof.compare.command", "command", "Hold two results of the lab against each other."),
     "doctor": ("hicache_proof.doctor.command", "doctor", "Say what is wrong with an engine's HiCache, and why."),
     "storage": ("hicache_proof.storage.command", "storage", "See, attach or detach L3 of a running engine."),
     "verify": ("hicache_proof.verify_command", "command", "Check a proof certificate again."),
