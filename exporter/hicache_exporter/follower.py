@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hicache_exporter.core.engine_ledger import EngineLedger
 from hicache_exporter.core.identity import Identity, parse_identity
 from hicache_exporter.core.rank_ledger import RankLedger, RingClock
-from hicache_exporter.sources.process import is_alive
+from hicache_exporter.sources import process
 from hicache_exporter.sources.ring import Ring, SeamRow
 from hicache_exporter.sources.ring_file import RingRefusedError
 from hicache_exporter.sources.ring_folder import RingFolder
@@ -22,6 +22,8 @@ MAX_ENGINES = 256
 
 Assign = Callable[[Identity], str | None]
 """The label of the engine that a ring belongs to; None: an engine that this sidecar does not watch."""
+Lives = Callable[[int, int], bool]
+"""Whether the process ``pid`` that made a ring at that time (CLOCK_MONOTONIC) still lives."""
 
 
 @dataclass(slots=True)
@@ -45,7 +47,9 @@ class Followed:
 class Follower:
     """``engines`` has a ledger for each label that a ring was ever found for, or that was asked for by name."""
 
-    def __init__(self, folder: RingFolder, assign: Assign, counting_from_ns: int) -> None:
+    def __init__(
+        self, folder: RingFolder, assign: Assign, counting_from_ns: int, lives: Lives = process.is_alive
+    ) -> None:
         self.folder = folder
         self.engines: dict[str, EngineLedger] = {}
         self.followed: dict[str, Followed] = {}
@@ -55,6 +59,7 @@ class Follower:
         """When a ring last had news."""
         self.rounds = 0
         self._assign = assign
+        self._lives = lives
         self._counting_from_ns = counting_from_ns
         self._scanned_ns = -SCAN_NS
         self._offset: int | None = None
@@ -157,7 +162,7 @@ class Follower:
         """Is the process alive, and what do its seams say? Looked at before reading: a dead one writes no more."""
         followed.looked_ns = now_ns
         header = followed.ring.header
-        if is_alive(header.pid, header.created_ns):
+        if self._lives(header.pid, header.created_ns):
             followed.alive = followed.seen_process = True
         else:
             unseen = not followed.seen_process and not followed.ring.closed_ns

@@ -84,6 +84,7 @@ class Prometheus:
         """``quick``: every second, not as often as the shipped configuration has it."""
         self.folder, self.port = folder, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._client = httpx.Client(base_url=f"{self.url}/api/v1/", timeout=30, trust_env=False)
         shutil.copytree(DEPLOY / "prometheus", folder)
         shipped = (folder / "prometheus.yml").read_text()
         assert "scrape_interval: 15s" in shipped
@@ -114,7 +115,7 @@ class Prometheus:
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--enable-feature=exemplar-storage",
         ]
-        with running(command, self.folder / "prometheus.log", f"{self.url}/-/ready"):
+        with self._client, running(command, self.folder / "prometheus.log", f"{self.url}/-/ready"):
             yield self
 
     def query(self, expr: str) -> list[dict[str, Any]]:
@@ -128,7 +129,7 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in self._api("alerts")["alerts"] if alert["state"] == "firing"}
 
     def _api(self, what: str, **parameters: Any) -> Any:
-        reply = httpx.get(f"{self.url}/api/v1/{what}", params=parameters, timeout=30, trust_env=False).json()
+        reply = self._client.get(what, params=parameters).json()
         assert reply["status"] == "success", reply
         return reply["data"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,6 +38,27 @@ def record(sidecar: str, file: Path, minutes: float, every: float, rename: tuple
         time.sleep(max(0, every * len(frames) - (time.monotonic() - began)))
     save(file, frames)
     click.echo(f"{len(frames)} frames, {file.stat().st_size} bytes")
+
+
+@main.command()
+@click.argument("rings", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--every", default=1.0, show_default=True, help="Seconds between two frames.")
+@click.option("--begin", default=0.0, show_default=True, help="Seconds to pass over, such as those before the traffic.")
+@click.option("--name", help="What the engine is called instead of its recorded address.")
+def rings(rings: tuple[Path, ...], file: Path, every: float, begin: float, name: str | None) -> None:
+    """Write into FILE what a sidecar would have served of recorded RINGS (gzipped, one a rank, of one engine).
+
+    Only the recorder's families are there: an engine's metrics, GPUs and the machine were not recorded with a ring.
+    """
+    from hicache_dashboards.session.rings import frames
+
+    try:
+        made = list(frames(rings, every, begin, name))
+    except (OSError, ValueError, struct.error) as error:
+        raise click.ClickException(f"no session can be made of these rings: {error}") from error
+    save(file, made)
+    click.echo(f"{len(made)} frames, {file.stat().st_size} bytes")
 
 
 @main.command()

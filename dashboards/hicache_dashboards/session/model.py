@@ -31,8 +31,8 @@ class Session:
 
     def __init__(self, frames: list[Frame]) -> None:
         self._frames = frames
-        self._ends = dict(_samples(frames[-1].text))
-        self._starts = dict(_samples(frames[0].text))
+        self._ends = dict(samples(frames[-1].text))
+        self._starts = dict(samples(frames[0].text))
         spacing = (frames[-1].at - frames[0].at) / (len(frames) - 1)
         self.seconds = frames[-1].at - frames[0].at + spacing
         """Length of one round."""
@@ -67,7 +67,8 @@ def save(path: Path, frames: Iterable[Frame]) -> None:
             lines.write(json.dumps([frame.at, frame.text]) + "\n")
 
 
-def _samples(text: str) -> Iterable[tuple[str, float]]:
+def samples(text: str) -> Iterable[tuple[str, float]]:
+    """Series, as it is written with its labels, and value."""
     for line in text.splitlines():
         if match := _SAMPLE.match(line):
             yield match[1] + (match[2] or ""), float(match[3])
