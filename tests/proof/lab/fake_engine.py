@@ -45,6 +45,7 @@ class FakeEngine:
     """Counts what it writes to storage as written, and finds none of it again."""
     prefetches_unseen: bool = False
     """Reads from storage, but the recorder saw no prefetch."""
+    storage_writes: bool = True
     admin_key: str | None = None
     flushes_nothing: bool = False
     """Says that the cache was flushed, and keeps it."""
@@ -71,6 +72,12 @@ class FakeEngine:
     serves_others: int = 0
     others_each_request: int = 0
     seconds_per_token: float = 20e-6
+    seconds_per_read: float = 0.0
+    threshold: int = THRESHOLD
+    drifts: float = 0.0
+    """What the log-probabilities of an L1 run differ from those of a cold one."""
+    at_once: int = 0
+    most_at_once: int = 0
     l1: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
     l2: OrderedDict[tuple[int, ...], None] = field(default_factory=OrderedDict)
     l3: set[tuple[int, ...]] = field(default_factory=set)
@@ -92,6 +99,8 @@ class FakeEngine:
         sent = time.monotonic_ns()
         with self.lock:
             self.bodies.append(body)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
             if len(self.bodies) == self.interrupts_at:
                 os.kill(os.getpid(), signal.SIGINT)
             device, host = self._match(ids) if self.caches else (0, 0)
@@ -103,7 +112,9 @@ class FakeEngine:
             self._store(ids, host + storage)
             self._count(len(ids), device, host, storage)
         cached = device + host + storage
-        time.sleep(self.seconds_per_token * (len(ids) - cached))
+        time.sleep(self.seconds_per_token * (len(ids) - cached) + (self.seconds_per_read if host else 0.0))
+        with self.lock:
+            self.at_once -= 1
         self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns(), storage)
         meta = {"prompt_tokens": len(ids), "cached_tokens": cached}
         if self.accepts is not None:
@@ -115,7 +126,8 @@ class FakeEngine:
             meta["cached_tokens_details"] = details
         text = self._text(ids, host)
         damaged = self.damages and host > 0
-        outputs = [(-0.5 - (1.3 if damaged else 0.0), (sum(ids) + i) % 97, None) for i in range(self._tokens(body))]
+        drift = (1.3 if damaged else 0.0) + (0.0 if cached else self.drifts)
+        outputs = [(-0.5 - drift, (sum(ids) + i) % 97, None) for i in range(self._tokens(body))]
         for count in range(1, len(outputs) + 1):
             yield {
                 "text": text,
@@ -136,7 +148,7 @@ class FakeEngine:
         while host < len(pages) and pages[host] in self.l2:
             host += 1
         loaded = (host - device) * self.page
-        return device * self.page, loaded if loaded >= THRESHOLD else 0
+        return device * self.page, loaded if loaded >= self.threshold else 0
 
     def _prefetch(self, ids: list[int], found: int) -> int:
         pages = self._pages(ids[:-1])
@@ -166,7 +178,7 @@ class FakeEngine:
             if self.hicache and self.backs_up and page not in self.l2:
                 self.l2[page] = None
                 self.counts["backup"] = self.counts.get("backup", 0) + self.page
-                if self.storage and page not in self.l3:
+                if self.storage and self.storage_writes and page not in self.l3:
                     if not self.loses_storage:
                         self.l3.add(page)
                     self.counts["stored"] = self.counts.get("stored", 0) + self.page
