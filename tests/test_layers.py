@@ -42,6 +42,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         VERSION, *STATE, *PURE, RECORDS, "*",
     ),
     "hicache_dashboards": ("hicache_dashboards", "hicache_exporter.names", "hicache_exporter.core.span_names", "*"),
+    "hicache_dashboards.session.rings": (
+        "hicache_dashboards.session", "hicache_exporter", "hicache_proof.verdict", RECORDS, "*",
+    ),  # it runs the sidecar's own parts on recorded rings
     **dict.fromkeys(PURE, (*PURE, RECORDS, "msgspec")),
     "hicache_proof.stats": ("msgspec", "numpy", "scipy"),
 }  # fmt: skip
