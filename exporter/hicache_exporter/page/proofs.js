@@ -32,8 +32,7 @@ export function proofTable(proofs, chosen) {
 function row(proof, heads, chosen) {
   const cells = [
     new Date(proof.at).toLocaleTimeString("en-GB"),
-    el("a", { href: `#${encodeURIComponent(proof.request_id)}`, "data-key": proof.request_id, title: proof.request_id },
-      proof.request_id),
+    link(proof.request_id),
     count(proof.prompt_tokens),
     count(proof.device_tokens),
     count(proof.host_tokens),
@@ -46,6 +45,13 @@ function row(proof, heads, chosen) {
         GLYPHS[witness.stance]))),
   ];
   return el("tr", { class: `${proof.verdict} ${chosen ? "chosen" : ""}` }, cells.map((cell, at) => el("td", { "data-head": heads[at] }, cell)));
+}
+
+// Where an id has no room its middle goes: ids of one client begin alike, and end in what tells them apart.
+function link(id) {
+  const tail = Math.max(0, id.length - 8);
+  return el("a", { class: "id", href: `#${encodeURIComponent(id)}`, "data-key": id, title: id },
+    el("span", {}, id.slice(0, tail)), id.slice(tail));
 }
 
 export function proofInFull(told) {
