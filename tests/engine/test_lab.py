@@ -78,12 +78,36 @@ def test_lost_records_leave_it_unobserved(engines, proof, faulty):
 
 
 def test_with_the_recorder_off_it_is_consistent_at_best(engines, proof):
-    run = proof(engines(EngineSpec(witness=False)))
+    run = proof(engines(EngineSpec(witness=False)), "--without-recorder")
     assert (run.outcome.verdict, run.outcome.exit_code) == ("consistent", 1)
 
 
+def test_an_engine_without_the_recorder_is_refused_with_what_is_missing(engines, tmp_path):
+    engine = engines(EngineSpec(witness=False))
+    with Sidecar(engine.url, engine.rings, tmp_path) as sidecar:
+        result = CliRunner().invoke(lab, ["--engine", engine.url, "--sidecar", sidecar.url])
+    assert result.exit_code == 2
+    assert "reads no flight recorder at all" in result.stderr
+
+
+def test_the_ladders_read_from_l2_at_every_rung(engine, proof):
+    run = proof(engine, "--ladder", "64,256", "--concurrency", "1,2", "--repetitions", "2")
+    rungs = (*run.lengths.rungs, *run.concurrency.rungs)
+    assert [(rung.prefix_tokens, rung.at_once) for rung in rungs[:2]] == [(64, 1), (256, 1)]
+    assert all(rung.from_host == rung.requests for rung in rungs)
+    assert all(rung.proven == rung.requests for rung in rungs if rung.at_once == 1)
+    assert run.lengths.break_even.sentence
+
+
+def test_the_markers_are_not_used_on_a_model_that_does_not_follow(engine, proof):
+    run = proof(engine, "--repetitions", "2", "--prefix-tokens", "250")
+    assert "this model does not follow" in run.answers.markers.says
+    assert {found.failures for found in run.answers.comparisons} == {0}
+
+
 def test_ctrl_c_in_the_middle_leaves_the_engine_idle_and_serving(engine, tmp_path):
-    command = [sys.executable, "-m", "hicache_exporter", "lab", "--engine", engine.url, "--flush", "--repetitions", "6"]
+    command = [sys.executable, "-m", "hicache_exporter", "lab", "--engine", engine.url, "--flush"]
+    command += ["--repetitions", "6", "--without-recorder"]
     answered = engine.log.read_text().count("POST /generate")
     running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     while engine.log.read_text().count("POST /generate") < answered + 8 and running.poll() is None:
