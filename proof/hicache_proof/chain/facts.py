@@ -29,6 +29,10 @@ class Configuration(_Fact, frozen=True, kw_only=True):
     storage_backend: str | None = None
     disaggregation: str | None = None
     speculative: bool = False
+    device: str | None = None
+    """Where it computes: cuda, cpu and so on."""
+    attention_backend: str | None = None
+    context_parallel: int | None = None
 
 
 class Pool(_Fact, frozen=True, kw_only=True):
@@ -97,6 +101,8 @@ class Recorded(_Fact, frozen=True, kw_only=True):
     """What the flight recorders told, through the sidecar, over the window that ``since`` names."""
 
     since: str
+    no_sidecar: str | None = None
+    """Why no sidecar tells of these recorders, where none does: then nothing is counted here."""
     processes: tuple[Process, ...] = ()
     ranks_expected: int | None = None
     requests: float | None = None

@@ -30,7 +30,10 @@ class _Kind(NamedTuple):
 
 
 _BREAK_EVEN = "Find the break-even length of this machine with `hicache-witness lab`; below it, L2 can't pay."
-_RECORD = "Install hicache-witness into the engine's environment and start the engine with HICACHE_WITNESS=1."
+_RECORD = (
+    "Install hicache-witness into the engine's environment and start the engine with HICACHE_WITNESS=1. Is it so "
+    "already, then give the address of its sidecar (--sidecar), or ask on its machine (--ring-dir)."
+)
 
 KINDS: dict[str, _Kind] = {
     "engine-silent": _Kind("flags", "error", "Check the address, and that the engine is up; it may want an API key."),
@@ -51,6 +54,12 @@ KINDS: dict[str, _Kind] = {
         "flags", "note", "Take hit rates from the prefill side only: both sides report the same cached tokens."
     ),
     "recorder-off": _Kind("plugin", "error", _RECORD),
+    "no-sidecar": _Kind(
+        "plugin",
+        "warning",
+        "The recorders write and nobody counts: start a sidecar beside the engine (`hicache-witness serve --engine "
+        "URL`), or give the address of the one there is with --sidecar.",
+    ),
     "rank-without-recorder": _Kind(
         "plugin",
         "error",

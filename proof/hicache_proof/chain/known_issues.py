@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from hicache_proof.chain.facts import ChainInput, Configuration
+from hicache_proof.chain.facts import ChainInput, Configuration, Counted
 
 TABLE = Path(__file__).with_name("known_issues.toml")
 
@@ -24,7 +24,13 @@ Condition = Literal[
     "storage",
     "write_back",
     "write_through_selective",
+    "context_parallel",
+    "sparse_attention",
+    "small_host_pool",
+    "gpu",
 ]
+SPARSE = ("nsa", "dsa")
+"""Attention backends of models with sparse attention, by their old and their new name."""
 Release = tuple[int, int, int]
 
 
@@ -83,4 +89,15 @@ def _met(facts: ChainInput, configuration: Configuration, condition: Condition) 
         "storage": configuration.storage_backend is not None,
         "write_back": configuration.write_policy == "write_back",
         "write_through_selective": configuration.write_policy == "write_through_selective",
+        "context_parallel": (configuration.context_parallel or 2) > 1,
+        "sparse_attention": configuration.attention_backend in (None, *SPARSE),
+        "small_host_pool": _small_host_pool(facts.counted),
+        "gpu": configuration.device != "cpu",
     }[condition]
+
+
+def _small_host_pool(counted: Counted | None) -> bool:
+    """Also where it can't be told."""
+    if counted is None or counted.host_capacity is None or counted.device_capacity is None:
+        return True
+    return counted.host_capacity < counted.device_capacity

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import httpx
+from msgspec.structs import replace
 
 from hicache_exporter.core.engine_info import EngineInfo, read_server_info
 from hicache_proof.chain.facts import ChainInput, Configuration, Counted, Recorded
@@ -17,7 +18,8 @@ INFO_PATHS = ("/server_info", "/get_server_info")
 class Sources(NamedTuple):
     engine: str
     """URL without a path."""
-    sidecar: str | None
+    sidecar: str
+    """URL."""
     ring_folder: str
 
 
@@ -62,22 +64,27 @@ def _counted(sources: Sources, http: httpx.Client, info: EngineInfo | None) -> t
 
 def _recorded(sources: Sources, info: EngineInfo | None) -> tuple[Recorded | None, str | None]:
     expected = info.shape.local_ranks if info is not None and info.shape is not None else None
-    why = ""
-    if sources.sidecar is not None:
-        try:
-            with httpx.Client(timeout=10, trust_env=False) as http:
-                body = _get(http, sources.sidecar.rstrip("/") + "/metrics")
-            found = sidecar.recorded(body, sources.engine, expected)
-        except (_SilentError, ValueError) as error:
-            why = f"the sidecar: {error}; "
-        else:
-            if found is not None:
-                return found, None
-            why = f"the sidecar at {sources.sidecar} follows no recorder of this engine; "
     try:
-        return recorders(sources.ring_folder, sources.engine, expected), None
+        return _by_sidecar(sources, expected), None
+    except _SilentError as error:
+        why = str(error)
+    try:
+        return replace(recorders(sources.ring_folder, sources.engine, expected), no_sidecar=why), None
     except NoRecorderError as error:
-        return None, why + str(error)
+        return None, f"{why}; {error}"
+
+
+def _by_sidecar(sources: Sources, expected: int | None) -> Recorded:
+    """The recorders with their counts. Raises _SilentError."""
+    try:
+        with httpx.Client(timeout=10, trust_env=False) as http:
+            body = _get(http, sources.sidecar.rstrip("/") + "/metrics")
+        found = sidecar.recorded(body, sources.engine, expected)
+    except (_SilentError, ValueError) as error:
+        raise _SilentError(f"the sidecar: {error}") from None
+    if found is None:
+        raise _SilentError(f"the sidecar at {sources.sidecar} follows no recorder of this engine")
+    return found
 
 
 def _first(http: httpx.Client, urls: list[str]) -> bytes:

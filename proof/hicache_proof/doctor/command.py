@@ -11,7 +11,7 @@ import httpx
 import msgspec
 from msgspec.structs import replace
 
-from hicache_exporter.config import DEFAULT_RING_FOLDER
+from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER
 from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.chain.diagnosis import diagnose
 from hicache_proof.chain.facts import ChainInput
@@ -27,9 +27,23 @@ EXIT_CODES = {"error": 2, "warning": 1, "note": 0}
 COULD_NOT_EXAMINE = 3
 
 
-@click.command("doctor")
-@click.option("--engine", required=True, metavar="URL", help="The SGLang server, e.g. http://127.0.0.1:30000.")
-@click.option("--sidecar", metavar="URL", help="The sidecar, e.g. http://127.0.0.1:9838; brings the recorder's counts.")
+EXAMPLES = """\b
+Examples:
+  hicache-witness doctor --engine http://127.0.0.1:30000
+  hicache-witness doctor --engine 127.0.0.1:30000 --sidecar 127.0.0.1:9838 --watch 60
+  hicache-witness doctor --engine 127.0.0.1:30000 --json | jq -r .diagnosis.first_broken
+"""
+
+
+@click.command("doctor", epilog=EXAMPLES)
+@click.option("--engine", required=True, metavar="URL", help="The SGLang server, host:port or URL.")
+@click.option(
+    "--sidecar",
+    default=f"http://{DEFAULT_LISTEN}",
+    show_default=True,
+    metavar="URL",
+    help="The sidecar, host:port or URL; brings the recorder's counts.",
+)
 @click.option(
     "--ring-dir",
     default=DEFAULT_RING_FOLDER,
@@ -39,11 +53,13 @@ COULD_NOT_EXAMINE = 3
 )
 @click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS", help="Judge only what happens from now on.")
 @click.option("--probe", "with_probe", is_flag=True, help="Send one prompt twice, to check the replies' cached tokens.")
-@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the engine's key."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print facts and diagnosis as JSON.")
 def doctor(
     engine: str,
-    sidecar: str | None,
+    sidecar: str,
     ring_dir: str,
     watch: float | None,
     with_probe: bool,
@@ -55,7 +71,7 @@ def doctor(
     Exit 0: nothing. 1: warnings. 2: the chain is broken. 3: could not be examined.
     """
     try:
-        sources = Sources(parse_target(engine).origin, sidecar, ring_dir)
+        sources = Sources(parse_target(engine).origin, parse_target(sidecar).origin, ring_dir)
         with direct_client(api_key_file, answer_seconds=30.0, connect_seconds=5.0) as http:
             facts = _facts(sources, http, watch)
             if with_probe:

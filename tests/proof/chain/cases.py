@@ -58,6 +58,13 @@ CASES = [
         "no process",
     ),
     Case(
+        "a recorder, and no sidecar that counts",
+        engine(recorded={"no_sidecar": "the sidecar: http://127.0.0.1:9838 does not answer"}),
+        "no-sidecar",
+        None,
+        "does not answer",
+    ),
+    Case(
         "a rank without a recorder",
         engine(recorded={"ranks_expected": 4}),
         "rank-without-recorder",

@@ -48,11 +48,26 @@ def test_an_issue_begins_with_a_release() -> None:
         ("both-sides-count", {"disaggregation": "decode"}),
         ("short-storage-hits", {"storage_backend": "file"}),
         ("selective-counts-twice", {"write_policy": "write_through_selective"}),
+        ("context-parallel-gauges", {"context_parallel": 2}),
+        ("sparse-attention-load", {"attention_backend": "nsa"}),
+        ("size-is-per-rank", {"tp_size": 2}),
+        ("numa", {"device": "cuda"}),
     ],
 )
 def test_an_issue_is_listed_only_where_its_condition_is_met(issue: str, changes: dict[str, object]) -> None:
-    assert issue in ids(engine({"version": "0.5.12", **changes}))
-    assert issue not in ids(engine({"version": "0.5.12"}))
+    plain = {"version": "0.5.12", "context_parallel": 1, "attention_backend": "fa3", "device": "cpu"}
+    assert issue in ids(engine({**plain, **changes}))
+    assert issue not in ids(engine(plain))
+
+
+@pytest.mark.parametrize("issue", ["context-parallel-gauges", "sparse-attention-load", "numa"])
+def test_a_condition_that_nobody_tells_counts_as_met(issue: str) -> None:
+    assert issue in ids(engine({"version": "0.5.23"}))
+
+
+@pytest.mark.parametrize(("host", "listed"), [(30_000, True), (None, True), (65_536, False)])
+def test_a_host_pool_is_called_small_only_if_it_is_or_may_be(host: int | None, listed: bool) -> None:
+    assert ("small-host-pool" in ids(engine(counted={"host_capacity": host}))) is listed
 
 
 def test_issues_of_hybrid_models_are_listed_for_hybrid_models() -> None:

@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from hicache_exporter.config import DEFAULT_LISTEN
 from hicache_proof.chain.facts import Probe
 from hicache_proof.doctor.command import doctor
+from hicache_tracing.recorder import Recorder
 
 from .web import ENGINE, answering, sidecar_of
 
+NOBODY = "http://127.0.0.1:1"
+
 
 def ask(*arguments: str) -> Result:
-    return CliRunner().invoke(doctor, arguments, catch_exceptions=False)
+    """Never the sidecar that may run on this machine."""
+    elsewhere = () if "--sidecar" in arguments else ("--sidecar", NOBODY)
+    return CliRunner().invoke(doctor, [*arguments, *elsewhere], catch_exceptions=False)
 
 
 def engine_with(**info: Any) -> dict[str, bytes]:
@@ -110,6 +116,35 @@ def test_a_sidecar_that_is_not_there_leaves_the_rings(tmp_path: Path) -> None:
         result = ask("--engine", engine, "--sidecar", gone, "--ring-dir", str(tmp_path))
     assert "does not answer" in result.output
     assert "no recorder in" in result.output.replace("\n", " ")
+
+
+def test_the_sidecar_is_looked_for_where_it_listens_by_default() -> None:
+    (sidecar,) = (option for option in doctor.params if option.name == "sidecar")
+    assert sidecar.default == f"http://{DEFAULT_LISTEN}"
+
+
+def test_rings_without_a_sidecar_are_read_and_a_sidecar_is_advised(tmp_path: Path) -> None:
+    with answering(ENGINE) as engine:
+        recorder = Recorder(str(tmp_path), 1024)
+        recorder.identify({"host": "127.0.0.1", "port": int(engine.rpartition(":")[2]), "seams": []})
+        result = ask("--engine", engine, "--ring-dir", str(tmp_path), "--json")
+        recorder.close()
+    answered = json.loads(result.output)
+    assert f"{NOBODY}/metrics does not answer" in answered["facts"]["recorded"]["no_sidecar"]
+    advice = {finding["id"]: finding["do"] for finding in answered["findings"]}
+    assert "hicache-witness serve" in advice["no-sidecar"]
+
+
+def test_host_and_port_of_a_sidecar_are_its_address() -> None:
+    with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
+        assert ask("--engine", engine, "--sidecar", sidecar.removeprefix("http://")).exit_code == 0
+
+
+def test_storage_attached_after_the_start_is_seen() -> None:
+    attached = engine_with(hicache_storage_backend=None, internal_states=[{"hicache_storage_backend": "file"}])
+    with answering(attached) as engine:
+        answered = json.loads(ask("--engine", engine, "--json").output)
+    assert answered["facts"]["configuration"]["storage_backend"] == "file"
 
 
 def test_watching_judges_only_what_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

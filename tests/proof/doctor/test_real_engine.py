@@ -15,6 +15,7 @@ from hicache_proof.demo.spec import EngineSpec
 from hicache_proof.doctor.command import doctor
 
 pytestmark = pytest.mark.engine
+NOBODY = "http://127.0.0.1:1"
 
 
 def prompts(engine: Engine, count: int) -> None:
@@ -39,7 +40,9 @@ def prompts(engine: Engine, count: int) -> None:
 def test_the_first_broken_stage_is_named(spec: EngineSpec, stage: str, finding: str, tmp_path: Path) -> None:
     with Engine(spec, tmp_path) as engine:
         prompts(engine, 5)
-        result = CliRunner().invoke(doctor, ["--engine", engine.url, "--ring-dir", str(engine.rings), "--json"])
+        result = CliRunner().invoke(
+            doctor, ["--engine", engine.url, "--ring-dir", str(engine.rings), "--sidecar", NOBODY, "--json"]
+        )
     answered = json.loads(result.output)
     assert answered["diagnosis"]["first_broken"] == stage
     assert [found["id"] for found in answered["findings"] if found["severity"] == "error"] == [finding]
