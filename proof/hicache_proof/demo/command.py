@@ -37,7 +37,7 @@ def demo(out: Path, keep: bool, as_json: bool) -> None:
     watch = Stopwatch(lambda line: click.echo(line, err=True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in good order, as on Ctrl-C
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        files.folder_for(out)
         sys.exit(_demo(out, keep, as_json, watch))
     except (DemoError, OSError) as error:
         click.echo(f"hicache-witness demo: {error}", err=True)

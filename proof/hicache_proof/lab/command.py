@@ -10,6 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 
+from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.lab import progress
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.lab import Target, connected
@@ -51,6 +52,10 @@ class Url(click.ParamType[str]):
     name = "url"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            parse_target(value)
+        except TargetError as error:
+            self.fail(str(error), param, ctx)
         return value if "://" in value else f"http://{value}"
 
 
@@ -127,7 +132,7 @@ def lab(
     )
     try:
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)  # now: a run whose report can't be written is a waste
+            files.folder_for(out)
         sys.exit(_run(target, options, out, as_json, dry_run))
     except (CannotRunError, OSError) as error:
         if as_json:

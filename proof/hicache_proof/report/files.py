@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import msgspec
 
@@ -12,6 +13,16 @@ from hicache_proof.certificate import Certificate, Versions
 from hicache_proof.files import write_whole
 from hicache_proof.lab.run import LabRun
 from hicache_proof.report import html, markdown, trace
+
+
+def folder_for(path: Path) -> None:
+    """Make the folder now: a run whose report can't be written is a waste. Raises OSError with a sentence."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise OSError(f"can't write into {path} ({error.strerror}): choose another folder with --out") from None
 
 
 def write(run: LabRun, folder: Path) -> None:
