@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Middleware
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import exposition
 from prometheus_client.metrics_core import Metric
 
@@ -25,6 +25,8 @@ LONGEST_WAIT = 60.0
 DEFAULT_PROOFS = 50
 MAX_PROOFS = 512
 COMPRESS_FROM = 1024  # bytes
+
+PATHS = "/, /metrics, /proofs, /proofs/REQUEST_ID, /state, /-/healthy and /-/ready"
 
 PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PAGE_HEADERS = {
@@ -47,7 +49,7 @@ class Server:
         self._waits = 0
 
     def application(self, middlewares: Iterable[Middleware] = ()) -> web.Application:
-        application = web.Application(client_max_size=1024, middlewares=tuple(middlewares))
+        application = web.Application(client_max_size=1024, middlewares=(*middlewares, _in_json))
         application.router.add_get("/metrics", self.metrics)
         application.router.add_get("/-/healthy", self.healthy)
         application.router.add_get("/-/ready", self.ready)
@@ -151,6 +153,20 @@ class Server:
         return web.Response(
             text=file.read_text("utf-8"), content_type=content_type, charset="utf-8", headers=PAGE_HEADERS
         )
+
+
+@web.middleware
+async def _in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What is not there, in the form of all other errors, with what there is."""
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        return _json({"error": f"there is no {request.path[:200]} here; there are {PATHS}"}, status=404)
+    except web.HTTPMethodNotAllowed as error:
+        allowed = {hdrs.ALLOW: ", ".join(sorted(error.allowed_methods))}
+        response = _json({"error": f"{request.path[:200]} can only be read"}, status=405)
+        response.headers.update(allowed)
+        return response
 
 
 class _Families:

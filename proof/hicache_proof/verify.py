@@ -35,6 +35,8 @@ def verify(document: bytes) -> Verification:
     """Raises UnreadableError."""
     try:
         raw: Any = msgspec.json.decode(document)
+        if isinstance(raw, dict) and "format" not in raw and "outcome" in raw:
+            raise UnreadableError("it is the report of a lab run, whose certificate.json lies beside it")
         certificate = msgspec.convert(raw, Certificate)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UnreadableError(str(error)) from None

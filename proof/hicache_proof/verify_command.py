@@ -17,7 +17,10 @@ HOLDS, DIFFERS, UNREADABLE = 0, 1, 2
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def command(context: click.Context, file: Path, as_json: bool) -> None:
-    """Work out digest and verdict of a certificate again from the evidence in FILE.
+    """Work out digest and verdict of a certificate again, from the evidence in FILE and by the rules of this release.
+
+    A certificate that holds was not changed by mistake, and its verdict follows from its evidence. It is not signed:
+    who issued it, and whether the evidence is true, it can't tell.
 
     Exit code 0: it holds. 1: something differs. 2: not readable.
     """
@@ -27,7 +30,7 @@ def command(context: click.Context, file: Path, as_json: bool) -> None:
         click.echo(f"{file}: {error.strerror}", err=True)
         context.exit(UNREADABLE)
     except UnreadableError as error:
-        click.echo(f"{file} is not a certificate of this version: {error}", err=True)
+        click.echo(f"{file} is not a certificate that can be read here: {error}", err=True)
         context.exit(UNREADABLE)
     if as_json:
         click.echo(msgspec.json.encode({"holds": verification.holds, **msgspec.to_builtins(verification)}).decode())

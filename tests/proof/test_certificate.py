@@ -159,6 +159,13 @@ def test_the_command_says_that_it_holds(tmp_path: Any) -> None:
     assert result.output == "The certificate on request request-c holds: verdict corroborated, content intact.\n"
 
 
+def test_the_report_of_a_lab_run_is_told_from_a_certificate(tmp_path: Any) -> None:
+    (tmp_path / "report.json").write_text('{"schema": "hicache-witness/lab-run/1", "outcome": {}}')
+    result = CliRunner().invoke(command, [str(tmp_path / "report.json")])
+    assert result.exit_code == 2
+    assert "it is the report of a lab run, whose certificate.json lies beside it" in result.stderr
+
+
 def test_the_command_says_what_differs(tmp_path: Any) -> None:
     (tmp_path / "certificate.json").write_bytes(tampered("judgement", "verdict", to="proven"))
     result = CliRunner().invoke(command, [str(tmp_path / "certificate.json")])

@@ -49,6 +49,22 @@ async def test_nothing_else_of_the_package_is_served(sidecar, rings, path):
         assert answer.status == 404
 
 
+@pytest.mark.parametrize("path", ["/proof", "/metrics/", "/api/v1/query", "/page/nothing.js"])
+async def test_what_is_not_there_is_told_in_json_with_what_there_is(sidecar, rings, path):
+    async with sidecar() as client, client.get(path) as answer:
+        assert (answer.status, answer.content_type) == (404, "application/json")
+        told = (await answer.json())["error"]
+    assert told.startswith(f"there is no {path} here")
+    assert "/proofs/REQUEST_ID" in told
+
+
+async def test_what_can_only_be_read_is_told_in_json(sidecar, rings):
+    async with sidecar() as client, client.post("/metrics") as answer:
+        assert (answer.status, answer.content_type) == (405, "application/json")
+        assert "GET" in answer.headers["Allow"]
+        assert "can only be read" in (await answer.json())["error"]
+
+
 async def test_the_state_tells_tiers_recorders_and_verdicts_with_their_witnesses(sidecar, rings):
     RingFile(rings, identity={**IDENTITY, "served_model_name": "<script>alert(1)</script>"}).host_request("<b>c</b>")
     async with sidecar() as client, client.get("/state") as answer:
