@@ -22,7 +22,7 @@ class Stranger(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(404)
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
         pass
