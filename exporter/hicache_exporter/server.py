@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import exposition
 from prometheus_client.metrics_core import Metric
 
+from hicache_dashboards import runbook
 from hicache_exporter.app import App
 from hicache_exporter.core.scrape_budget import scrape_budget
 from hicache_exporter.core.timeline import timeline
@@ -56,6 +57,7 @@ class Server:
         application.router.add_get("/proofs", self.proofs)
         application.router.add_get("/proofs/{request_id:.+}", self.proof)
         application.router.add_get("/state", self.state)
+        application.router.add_get("/runbooks/{name:\\w*}", self.runbook)
         application.router.add_get("/", self.page)
         application.router.add_get("/page/{name:[a-z]+\\.(css|js)}", self.page)
         return application
@@ -153,6 +155,13 @@ class Server:
         return web.Response(
             text=file.read_text("utf-8"), content_type=content_type, charset="utf-8", headers=PAGE_HEADERS
         )
+
+    async def runbook(self, request: web.Request) -> web.Response:
+        """Where the links of the alerts lead, unless they are set to lead elsewhere."""
+        text = runbook.page(request.match_info["name"] or runbook.INDEX)
+        if text is None:
+            raise web.HTTPNotFound
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=PAGE_HEADERS)
 
 
 @web.middleware

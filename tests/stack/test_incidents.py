@@ -29,7 +29,7 @@ def assert_told(stack: Stack, alert: str, since: int, receiver: str, says: str) 
     assert told == receiver
     assert says in message["annotations"]["summary"]
     page = message["annotations"]["runbook_url"].rpartition("/")[2]
-    assert (RUNBOOKS / page).exists()
+    assert (RUNBOOKS / f"{page}.md").exists()
     assert stack.engine.url.removeprefix("http://") == message["labels"].get("engine", stack.engine.url[7:])
 
 

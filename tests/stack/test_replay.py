@@ -99,6 +99,12 @@ def test_a_session_is_served_as_clean_openmetrics(replayed: Replayed) -> None:
     assert reply.text.endswith("# EOF\n")
 
 
+def test_the_runbooks_are_served_too(played: dict[str, Replayed]) -> None:
+    reply = httpx.get(f"{played['cpu'].url}/runbooks/HiCacheL2Inert", trust_env=False)
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    assert "# HiCacheL2Inert" in reply.text
+
+
 def test_every_panel_has_data_or_says_why_not(replayed: Replayed) -> None:
     silent = [(title, query) for title, query in QUERIES if not query.optional and not replayed.answers(query)]
     if replayed.name in RINGS_ONLY:

@@ -10,6 +10,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import click
 
+from hicache_dashboards import runbook
 from hicache_dashboards.session.model import Frame, Session, load, save
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -83,6 +84,8 @@ def _handler(session: Session) -> type[BaseHTTPRequestHandler]:
             status, kind, body = 200, "text/plain", "ok\n"
             if self.path == "/metrics":
                 kind, body = OPENMETRICS, metrics()
+            elif text := runbook.page(self.path.removeprefix("/runbooks/") or runbook.INDEX):
+                kind, body = "text/html; charset=utf-8", text
             elif self.path not in ("/-/healthy", "/-/ready"):
                 status, body = 404, "a recorded session, played again: there is only /metrics, and no engine\n"
             self.send_response(status)

@@ -1,0 +1,51 @@
+"""The link of every alert leads to its runbook, and the sidecar is where it leads."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from hicache_dashboards import config, rulefile
+from hicache_exporter.config import DEFAULT_LISTEN
+
+LINKS = {
+    rule["alert"]: rule["annotations"]["runbook_url"]
+    for group in rulefile.alert_file(config.load())["groups"]
+    for rule in group["rules"]
+}
+
+
+@pytest.mark.parametrize("path", ["/runbooks/NoSuchAlert", "/runbooks/..%2FREADME", "/runbooks/README.md"])
+async def test_what_is_no_runbook_is_not_found(sidecar, rings, path):
+    from yarl import URL
+
+    async with sidecar() as client, client.get(URL(path, encoded=True)) as answer:
+        assert answer.status == 404
+
+
+async def test_every_alert_leads_to_its_page(sidecar, rings):
+    assert {urlsplit(link).port for link in LINKS.values()} == {int(DEFAULT_LISTEN.rpartition(":")[2])}
+    async with sidecar() as client:
+        for alert, link in LINKS.items():
+            async with client.get(urlsplit(link).path) as answer:
+                assert answer.status == 200, link
+                assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+                text = await answer.text()
+            assert f"# {alert}\n" in text
+            assert "## Mitigation" in text
+
+
+async def test_the_index_leads_to_every_page_and_runs_nothing(sidecar, rings):
+    async with sidecar() as client, client.get("/runbooks/") as answer:
+        text = await answer.text()
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none';")
+    assert LINKS.keys() <= set(re.findall(r'<a href="(\w+)">', text))
+    assert "<script" not in text
+
+
+def test_the_link_can_lead_elsewhere():
+    elsewhere = config.load(["links.runbook=https://wiki.example/{alert}"])
+    rules = [rule for group in rulefile.alert_file(elsewhere)["groups"] for rule in group["rules"]]
+    assert {rule["annotations"]["runbook_url"] for rule in rules} == {
+        f"https://wiki.example/{alert}" for alert in LINKS
+    }
