@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 
 from hicache_exporter.sources.ring import Ring
 from hicache_exporter.sources.ring_file import RingRefusedError
+
+log = logging.getLogger(__name__)
 
 MAX_RINGS = 1024
 
@@ -32,11 +35,13 @@ class RingFolder:
 
     def scan(self) -> list[Ring]:
         """Open the rings that are new. Returns those whose file is gone, already closed."""
-        self.trouble = None
+        before, self.trouble = self.trouble, None
         try:
             names = self._open_new()
         except RingRefusedError as reason:
             self.trouble, names = reason, set()
+            if str(reason) != str(before):
+                log.warning("no recorder is read: %s", reason)
         gone = [name for name in self.rings if name not in names]
         self.refused = {name: reason for name, reason in self.refused.items() if name in names}
         return [self.drop(name) for name in gone]
@@ -80,7 +85,10 @@ class RingFolder:
 
     def _check(self, info: os.stat_result) -> None:
         if info.st_uid != self.owner:
-            raise RingRefusedError("foreign_owner", f"{self.path} belongs to uid {info.st_uid}, not to {self.owner}")
+            raise RingRefusedError(
+                "foreign_owner",
+                f"{self.path} belongs to uid {info.st_uid}: run the sidecar as that user, not as uid {self.owner}",
+            )
         if info.st_mode & 0o022:
             mode = stat.S_IMODE(info.st_mode)
             raise RingRefusedError("open_to_others", f"{self.path} may be written by others (mode {mode:o})")
@@ -89,4 +97,5 @@ class RingFolder:
 def _refused_folder(path: str, error: OSError) -> RingRefusedError:
     if os.path.islink(path):
         return RingRefusedError("symlink", f"{path} is a symbolic link")
-    return RingRefusedError("unreadable", f"{path}: {error.strerror}")
+    remedy = ": run the sidecar as the user that runs the engine" if isinstance(error, PermissionError) else ""
+    return RingRefusedError("unreadable", f"{path}: {error.strerror}{remedy}")

@@ -94,10 +94,13 @@ def test_a_folder_that_others_may_write_is_refused(folder, mode):
     assert (rings.rings, rings.trouble.reason) == ({}, "open_to_others")
 
 
-def test_a_folder_of_another_user_is_refused(folder):
+def test_a_folder_of_another_user_is_refused_and_the_log_says_once_what_to_do(folder, caplog):
     rings = RingFolder(str(folder), owner=os.geteuid() + 1)
     rings.scan()
+    rings.scan()
     assert rings.trouble.reason == "foreign_owner"
+    (warned,) = caplog.messages
+    assert f"belongs to uid {os.geteuid()}: run the sidecar as that user" in warned
 
 
 def test_a_folder_that_is_a_link_is_refused(folder, tmp_path):

@@ -129,6 +129,13 @@ async def test_waiting_ends_when_the_time_is_over(sidecar, rings):
     assert "not known" in told["error"]
 
 
+async def test_an_unknown_request_says_that_the_folder_is_not_read(sidecar, rings):
+    rings.chmod(0o777)
+    async with sidecar() as client:
+        await client.get("/metrics")
+        assert "may be written by others" in (await get(client, "/proofs/nobody", 404))["error"]
+
+
 async def test_an_unknown_request_says_why(sidecar, rings):
     async with sidecar() as client:
         assert "HICACHE_WITNESS=1" in (await get(client, "/proofs/nobody", 404))["error"]
