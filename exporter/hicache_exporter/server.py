@@ -137,6 +137,8 @@ class Server:
                 state = "admitted" if witnessed.story.admit is not None else "not admitted yet"
                 return f"request {request_id} was seen ({state}) and is not judged yet: ask with ?wait=10"
         if not self._app.follower.followed:
+            if (trouble := self._app.follower.folder.trouble) is not None:
+                return f"no flight recorder is read: {trouble}"
             folder = self._app.settings.ring_folder
             return f"no flight recorder is read: is the engine running with HICACHE_WITNESS=1, its rings in {folder}?"
         return f"request {request_id} is not known: no recorder told of it, or it was too long ago"
