@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hicache_proof.evidence import Transfer
 from hicache_proof.lab.run import LabRun, Measured, Memory
-from hicache_proof.report import pictures, timeline, view, words
+from hicache_proof.report import answering, curve, ladders, movement, pictures, timeline, view, words
 from hicache_proof.stats import P95_NEEDS
 
 _TEMPLATES = jinja2.Environment(
@@ -54,7 +54,13 @@ def render(run: LabRun) -> str:
         evidence=msgspec.json.format(msgspec.json.encode(deciding.evidence), indent=2).decode(),
         timeline=_picture("timeline.svg", pictures.draw_timeline(deciding)),
         one_clock=timeline.one_clock(deciding),
+        storage_timeline=_storage_timeline(run),
         ttft=_picture("ttft.svg", pictures.draw_ttft(run)),
+        ladders=_ladders(run),
+        answers=_answers(run),
+        acceptance=answering.acceptance(run),
+        movement=movement.rows(run),
+        energy=movement.energy(run),
         repetitions=f"{run.plan.repetitions} repetitions",
         no_p95=all(summary.count < P95_NEEDS for summary in run.ttft.values()),
         memory=[_memory(line) for line in run.memory],
@@ -63,6 +69,42 @@ def render(run: LabRun) -> str:
         setup=_setup(run),
         terms=words.TERMS,
     )
+
+
+def _storage_timeline(run: LabRun) -> Markup | None:
+    read = next(iter(run.of("E")), None)
+    return None if read is None else _picture("timeline.svg", pictures.draw_timeline(read))
+
+
+def _ladders(run: LabRun) -> list[dict[str, Any]]:
+    parts = (
+        ("From which length on does a read pay?", "prefix tokens", run.lengths),
+        ("Several requests at once", "requests", run.concurrency),
+    )
+    return [
+        {
+            "title": title,
+            "rung": rung,
+            "sentence": found.break_even.sentence if found.break_even is not None else "",
+            "picture": _picture("curve.svg", curve.draw(found)),
+            "rows": ladders.rows(found),
+            "rates": found.break_even is None,
+        }
+        for title, rung, found in parts
+        if found is not None
+    ]
+
+
+def _answers(run: LabRun) -> list[dict[str, str]]:
+    return [
+        {
+            "name": found.name,
+            "meaning": answering.MEANINGS[found.name],
+            "outcome": answering.outcome(found),
+            "state": "failed" if found.failures else "passed" if found.compared else "warning",
+        }
+        for found in run.answers.comparisons
+    ]
 
 
 def _source(name: str) -> str:
@@ -97,17 +139,15 @@ def _facts(run: LabRun) -> list[Fact]:
         Fact("TTFT of the L2 read", _median(run, "C"), f"median of {len(run.of('C'))}"),
         Fact("TTFT of the control", _median(run, "control"), run.effect.baseline),
         Fact("TTFT of an L1 hit", _median(run, "B"), "series B"),
+        *([Fact("TTFT of the L3 read", _median(run, "E"), "series E")] if run.storage else []),
     ]
 
 
 def _speed(transfers: Sequence[Transfer]) -> str:
-    """Bytes over time, both of the transfers themselves."""
-    seconds = sum(transfer.device_seconds or 0.0 for transfer in transfers)
     if not transfers:
         return "no transfer was seen"
-    if any(transfer.bytes is None or transfer.device_seconds is None for transfer in transfers) or not seconds:
-        return "not timed on the device clock"
-    return f"at {sum(transfer.bytes or 0 for transfer in transfers) / seconds / 1e9:.2f} GB/s on the device clock"
+    rate = movement.speed(transfers)
+    return "not timed on the device clock" if rate is None else f"at {rate / 1e9:.2f} GB/s on the device clock"
 
 
 def _median(run: LabRun, series: str) -> str:
@@ -168,6 +208,7 @@ def _setup(run: LabRun) -> list[tuple[str, str]]:
         ("chunked prefill", engine.chunked_prefill_tokens),
         ("ranks", f"tensor {engine.tp_size}, pipeline {engine.pp_size}, data {engine.dp_size}"),
         ("L3", engine.storage_backend or "none attached"),
+        ("prefetch policy", engine.prefetch_policy if engine.storage_backend else None),
         ("control", words.CONTROLS[run.control.kind] if run.control else "none"),
         ("sidecar", run.sidecar_missing or run.sidecar),
         ("salt of the prompts", run.salt),

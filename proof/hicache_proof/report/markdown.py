@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hicache_proof.lab.run import LabRun
-from hicache_proof.report import view
+from hicache_proof.report import answering, ladders, view
 
 
 def render(run: LabRun) -> str:
@@ -14,8 +14,9 @@ def render(run: LabRun) -> str:
             "",
             view.effect(run),
             "",
-            "| series | prompt | L1 | L2 | computed | TTFT | served by | verdict on an L2 read |",
-            "|---|--:|--:|--:|--:|--:|---|---|",
+            *_storage(run),
+            "| series | prompt | L1 | L2 | L3 | computed | TTFT | served by | verdict on an L2 read |",
+            "|---|--:|--:|--:|--:|--:|--:|---|---|",
             *(_series(row) for row in view.rows(run)),
             "",
             f"### Witnesses of series C (request `{deciding.reply.request_id}`)",
@@ -26,6 +27,11 @@ def render(run: LabRun) -> str:
             "|---|---|---|",
             *(f"| {w.name} | {view.STANCES[w.stance]} | {_cell(w.says)} |" for w in deciding.judgement.witnesses),
             "",
+            "### Answers",
+            "",
+            *(f"- {line}" for line in answering.sentences(run)),
+            "",
+            *_ladders(run),
             "### Limits of the claim",
             "",
             *(f"- {limit}" for limit in view.limits(run)),
@@ -46,9 +52,30 @@ def render(run: LabRun) -> str:
 
 
 def _series(row: view.Row) -> str:
-    cells = (row.prompt, row.device, row.host, row.computed, row.ttft, row.served_by, row.verdict)
+    cells = (row.prompt, row.device, row.host, row.storage, row.computed, row.ttft, row.served_by, row.verdict)
     name = row.series if row.requests == 1 else f"{row.series} x{row.requests}"
     return f"| **{name}** {row.meaning} | " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _storage(run: LabRun) -> list[str]:
+    return [] if run.storage is None else [f"**{run.storage.sentence}**", ""]
+
+
+def _ladders(run: LabRun) -> list[str]:
+    lines: list[str] = []
+    for found, name in ((run.lengths, "prefix tokens"), (run.concurrency, "at once")):
+        if found is None:
+            continue
+        lines += ["### L2 read against computing", ""]
+        lines += [found.break_even.sentence, ""] if found.break_even is not None else []
+        lines += [f"| {name} | read from L2 | TTFT read | TTFT computed | ratio | throughput read, computed |"]
+        lines += ["|--:|---|--:|--:|---|---|"]
+        lines += [
+            f"| {r.rung} | {r.from_host} | {r.read} | {r.miss} | {_cell(r.says)} | {r.read_rate}; {r.miss_rate} |"
+            for r in ladders.rows(found)
+        ]
+        lines.append("")
+    return lines
 
 
 def _warnings(run: LabRun) -> list[str]:

@@ -24,7 +24,7 @@ def milliseconds(largest: float, ticks: int = 5) -> Axis:
     step = _round_step(end / ticks)
     values = tuple(step * index for index in range(int(end / step) + 1))
     decimals = max(0, -math.floor(math.log10(step)))
-    return Axis(end, values, tuple(f"{value:.{decimals}f}" for value in values))
+    return Axis(end, values, tuple(f"{value:,.{decimals}f}" for value in values))
 
 
 def ago(ns: int) -> str:
@@ -36,5 +36,6 @@ def ago(ns: int) -> str:
 
 
 def _round_step(rough: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten: the next larger one could leave an axis with two ticks."""
     power = 10.0 ** math.floor(math.log10(rough))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / rough)))

@@ -6,6 +6,9 @@ taken as given if they enclose the engine's, and otherwise the client's are left
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import msgspec
 
 from hicache_proof.evidence import Transfer
@@ -97,6 +100,7 @@ def _during(request: Measured, start: int) -> list[Event]:
         )
         at = seen.load_back.at_ns - start
         events.append(Event(what="load-back asked", detail=loaded, who="scheduler", start_ns=at))
+    events.extend(_prefetches(request.events, start))
     events.extend(_transfer(transfer, start) for transfer in seen.transfers or ())
     if seen.admitted_ns is not None:
         computed = "" if seen.computed_tokens is None else f"{tokens(seen.computed_tokens)} left to compute"
@@ -115,6 +119,27 @@ def _during(request: Measured, start: int) -> list[Event]:
             )
         )
     return events
+
+
+def _prefetches(events: Sequence[Mapping[str, Any]], start: int) -> Iterator[Event]:
+    """From storage to the host: what was asked for and what came, joined by the operation."""
+    asked: dict[Any, Mapping[str, Any]] = {}
+    for event in events:
+        if event.get("kind") != "storage_prefetch" or event.get("operation_id") is None:
+            continue
+        if event.get("outcome") == "asked":
+            asked[event["operation_id"]] = event
+            continue
+        first = asked.pop(event["operation_id"], event)
+        yield Event(
+            what="prefetch L3 to L2",
+            detail=f"{event.get('transferred_tokens') or 0:,} of {first.get('asked_tokens') or 0:,} tokens asked for, "
+            f"{event.get('outcome')}",
+            who="storage",
+            start_ns=first["at_ns"] - start,
+            end_ns=event["at_ns"] - start,
+            ends="ended after",
+        )
 
 
 def _transfer(transfer: Transfer, start: int) -> Event:

@@ -12,7 +12,7 @@ from hicache_proof.lab.run import LabRun, Measured
 from hicache_proof.report import timeline
 
 _PROCESS = 1
-_TRACKS = {"client": 1, "scheduler": 2, "device": 3, "recorder": 4}
+_TRACKS = {"client": 1, "scheduler": 2, "device": 3, "recorder": 4, "storage": 5}
 
 
 def events(run: LabRun) -> dict[str, Any]:

@@ -240,6 +240,8 @@ def verdict(request: Measured) -> str:
     """The verdict in words, with the content where somebody looked at it."""
     if request.judgement.verdict == "not_observed" and request.recorder_says:
         return "not watched"
+    if request.judgement.rule == "storage-through-host":
+        return f"{VERDICTS[request.judgement.verdict]}: it came from L3"
     said = VERDICTS[request.judgement.verdict]
     return said if request.judgement.content == "not_checked" else f"{said}, {CONTENT[request.judgement.content]}"
 

@@ -45,3 +45,16 @@ def test_the_driver_is_told_where_there_is_a_gpu():
     assert machine.gpu_driver(SCRAPE) == "580.159"
     assert machine.gpu_driver(b"") is None
     assert machine.gpu_driver(None) is None
+
+
+ENERGY = b'# TYPE hicache_gpu_energy_joules counter\nhicache_gpu_energy_joules_total{gpu="GPU-a"} %d\n'
+
+
+def test_energy_is_what_the_counter_moved_by():
+    (found,) = machine.energy(ENERGY % 1000, ENERGY % 1250)
+    assert (found.gpu, found.joules) == ("GPU-a", 250)
+
+
+def test_energy_that_nobody_measured_or_that_ran_backwards_is_not_zero():
+    assert machine.energy(None, ENERGY % 1250) == ()
+    assert machine.energy(ENERGY % 1250, ENERGY % 3) == ()

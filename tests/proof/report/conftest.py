@@ -9,10 +9,10 @@ from hicache_proof.lab.protocol import Options
 from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 
 
-def run_against(engine, control=None, sidecar=True):
+def run_against(engine, control=None, sidecar=True, **asked_for):
     with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or FakeEngine()) as control_url:
         target = Target(url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9")
-        with connected(target, Options(None, 2, without_recorder=not sidecar)) as lab:
+        with connected(target, Options(None, 2, without_recorder=not sidecar, **asked_for)) as lab:
             return lab.run(Silent(), "hicache-witness lab --engine URL")
 
 
@@ -26,6 +26,13 @@ def proven():
 def unwatched():
     """The same without a sidecar or a control engine."""
     return run_against(FakeEngine(), sidecar=False)
+
+
+@pytest.fixture(scope="session")
+def everything():
+    """All that can be asked for: series E, both ladders, markers that are recalled, speculative decoding."""
+    engine = FakeEngine(storage="file", host=16384, follows=True, accepts=2.5, seconds_per_token=50e-6)
+    return run_against(engine, storage=True, lengths=(100, 200, 400), concurrency=(1, 2))
 
 
 @pytest.fixture(scope="session")

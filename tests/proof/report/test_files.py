@@ -25,6 +25,19 @@ def test_the_markdown_has_one_row_for_each_series_and_witness(proven):
         assert f"| {witness.name} |" in text
 
 
+def test_the_markdown_tells_of_storage_ladders_and_answers(everything):
+    text = markdown.render(everything)
+    assert f"**{everything.storage.sentence}**" in text
+    assert everything.lengths.break_even.sentence in text
+    assert "| 2 at once |" in text
+    assert "- markers: 3 of 3 recalled before the eviction" in text
+
+
+def test_report_json_holds_all_that_was_asked_for(everything, tmp_path):
+    files.write(everything, tmp_path)
+    assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=LabRun) == everything
+
+
 def test_the_markdown_table_survives_a_bar_in_a_text(proven):
     deciding = proven.deciding
     witness = replace(deciding.judgement.witnesses[0], says="a | b")

@@ -54,6 +54,24 @@ def test_it_needs_nothing_from_outside(page):
     assert "@import" not in page
 
 
+def test_all_that_can_be_asked_for_is_on_the_page(everything):
+    page = html.render(everything)
+    text = Outline(page).text
+    assert page.count("<svg") == 5, "two timelines, TTFT, two curves"
+    assert everything.storage.sentence in text
+    assert everything.lengths.break_even.sentence in text
+    for heading in ("From storage to first token", "Several requests at once", "Do the answers stay right?"):
+        assert heading in text
+    assert "3 of 3 recalled before the eviction" in text
+    assert "accepts 2.50 tokens a step before (B) and 2.50 after (C)" in text
+    assert 'class="l3"' in page
+
+
+def test_what_was_not_asked_for_is_not_on_the_page(page):
+    for absent in ("From storage", "From which length", "Several requests", 'class="l3"'):
+        assert absent not in page
+
+
 def test_the_verdict_comes_first(page, proven):
     text = Outline(page).text
     assert text.index(proven.outcome.sentence) < text.index("What was asked")
