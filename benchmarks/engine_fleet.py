@@ -1,131 +1,113 @@
-"""What reading engines costs the sidecar: 64 of them in one scrape, and one alone.
+"""What a scrape of the whole sidecar takes: one engine with everything, and 64 engines.
 
-    python benchmarks/engine_fleet.py [--engines 64] [--ranks 8] [--scrapes 40] [--json FILE]
+    python benchmarks/engine_fleet.py [--engines 64] [--ranks 8] [--gpus 8] [--scrapes 40]
 
-The engines are recorded 0.5.23 answers (L3 on, labelled by rank) served by another process. A scrape is: read every
-engine over HTTP, build the families, write the text. "beyond" is that time less the time of the slowest engine.
-CPU is the sidecar's own process; the share of a core is for one scrape every 15 seconds.
+The real sidecar, a process of its own, is asked over HTTP as Prometheus asks it. The engines are recorded 0.5.23 answers
+(L3 on, labelled by rank) from another process. The one engine also has a flight recorder a rank, each of which tells
+of 20 requests a second while it is scraped, and GPUs that a stand-in for NVML shows; "beyond the engine's own time" is
+the time of the scrape without what hicache_engine_scrape_duration_seconds says that the engine took. The 64 have neither: they
+run on other machines. The share of a core is what a scrape takes, every 15 seconds, and what the sidecar takes at rest.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
-import multiprocessing
-import os
-import re
 import statistics
 import sys
+import tempfile
 import time
-from multiprocessing.connection import Connection
-from pathlib import Path
 
-from aiohttp import web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
+import form
+import processes
+from engine_mix import IDENTITY, Mix
+from sidecar import Sidecar, series, values
+from stand_in_engines import stand_in_engines
 
-from hicache_exporter.collectors.engine import EngineCollector
-from hicache_exporter.sources.engine_http import engine_session
-from hicache_exporter.sources.engines import Engines
-from hicache_exporter.sources.targets import Targets, parse_target
+from hicache_tracing.recorder import Recorder
 
-CAPTURES = Path(__file__).parents[1] / "tests" / "exporter" / "engine" / "captures"
-CAPTURE = "0.5.23-cpu-l3"
 INTERVAL = 15.0
+PAUSE, REQUESTS_A_PAUSE = 0.1, 2
 
 
-def with_ranks(text: str, ranks: int) -> bytes:
-    lines: list[str] = []
-    for line in text.split("\n"):
-        by_rank = re.search(r'(?:cache_type|storage_backend)=.*tp_rank="0"', line)
-        lines += [line.replace('tp_rank="0"', f'tp_rank="{rank}"') for rank in range(ranks)] if by_rank else [line]
-    return "\n".join(lines).encode()
+def recorders(folder: str, port: int, ranks: int) -> list[Mix]:
+    found = []
+    for rank in range(ranks):
+        recorder = Recorder(folder, 32_768)
+        recorder.identify({**IDENTITY, "port": port, "tp_rank": rank, "tp_size": ranks})
+        found.append(Mix(recorder))
+    return found
 
 
-async def serve(engines: int, ranks: int, parent: Connection) -> None:
-    metrics = with_ranks((CAPTURES / f"{CAPTURE}.txt").read_text(), ranks)
-    info = json.dumps(json.loads((CAPTURES / f"{CAPTURE}.json").read_text()) | {"tp_size": ranks}).encode()
-
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(body=metrics if request.path == "/metrics" else info, content_type="text/plain")
-
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    for _ in range(engines):
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-    parent.send([port for _, port in runner.addresses])
-    await asyncio.get_running_loop().run_in_executor(None, parent.recv)
-    await runner.cleanup()
-
-
-def stand_in(engines: int, ranks: int, parent: Connection) -> None:
-    asyncio.run(serve(engines, ranks, parent))
-
-
-async def measure(ports: list[int], scrapes: int) -> dict[str, object]:
-    wall, beyond, cpu = [], [], []
-    async with engine_session() as session:
-        engines = Engines(session, Targets([parse_target(f"127.0.0.1:{port}") for port in ports]))
-        registry = CollectorRegistry()
-        registry.register(EngineCollector(lambda: engines.reports))
-        await engines.refresh(10.0)  # the first one also reads every /server_info
-        for _ in range(scrapes):
-            started, used = time.perf_counter(), time.process_time()
-            reports = await engines.refresh(10.0)
-            page = generate_latest(registry)
-            wall.append((time.perf_counter() - started) * 1e3)
-            cpu.append((time.process_time() - used) * 1e3)
-            beyond.append(wall[-1] - max(report.reading.seconds for report in reports) * 1e3)
-        assert all(report.reading.up and report.reading.info for report in reports)
-        await engines.close()
-    return {
-        "engines": len(ports),
-        "page_kb": round(len(page) / 1024),
-        "wall_ms_median": round(statistics.median(wall), 1),
-        "wall_ms_p99": round(quantile(wall, 0.99), 1),
-        "beyond_ms_p99": round(quantile(beyond, 0.99), 1),
-        "cpu_ms_median": round(statistics.median(cpu), 1),
-        "core_percent": round(100 * statistics.median(cpu) / 1e3 / INTERVAL, 2),
-        "rss_mb": round(rss_mb(), 1),
-    }
+def scrape_one(port: int, ranks: int, gpus: int, scrapes: int, bench: form.Bench) -> None:
+    wall, beyond = [], []
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        mixes = recorders(folder, port, ranks)
+        with Sidecar([f"127.0.0.1:{port}"], folder, gpus) as sidecar:
+            warm_up(sidecar, ranks, gpus)
+            for _ in range(scrapes):
+                for mix in mixes:
+                    for _ in range(REQUESTS_A_PAUSE):
+                        mix.request()
+                time.sleep(PAUSE)
+                took, text = sidecar.scrape()
+                wall.append(1e3 * took)
+                beyond.append(1e3 * (took - values(text, "hicache_engine_scrape_duration_seconds")[0]))
+    what = f"one engine, {ranks} ranks, {gpus} GPUs"
+    spread = form.percentiles(beyond, 50, 90)
+    figure = f"{what}: beyond the engine's own time, 99th percentile"
+    bench.add(figure, form.percentiles(beyond, 99)["p99"], "ms", form.at_most(15), percentiles=spread)
+    bench.add(f"{what}: a scrape, median", statistics.median(wall), "ms", note=f"{series(text)} series")
 
 
-def quantile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+def warm_up(sidecar: Sidecar, ranks: int, gpus: int) -> None:
+    """Until everything is there that the scrape is about: else the figures would mean nothing."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        _, text = sidecar.scrape()
+        seen = len(values(text, "hicache_recorder_up")), sum(values(text, "hicache_gpu_present"))
+        if seen == (ranks, gpus) and values(text, "hicache_engine_server_info_up") == [1]:
+            return
+        time.sleep(0.5)
+    raise SystemExit(f"these figures mean nothing: of {ranks} ranks and {gpus} GPUs the sidecar shows {seen}")
 
 
-def rss_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def scrape_many(ports: list[int], scrapes: int, bench: form.Bench) -> None:
+    wall, cpu = [], []
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        with Sidecar([f"127.0.0.1:{port}" for port in ports], folder) as sidecar:
+            sidecar.scrape()  # the first one also reads every /server_info
+            used, began = processes.cpu_seconds(sidecar.pid), time.monotonic()
+            time.sleep(5)
+            rest = (processes.cpu_seconds(sidecar.pid) - used) / (time.monotonic() - began)
+            for _ in range(scrapes):
+                used = processes.cpu_seconds(sidecar.pid)
+                took, text = sidecar.scrape()
+                wall.append(took)
+                cpu.append(processes.cpu_seconds(sidecar.pid) - used)
+            memory = processes.rss_mib(sidecar.pid)
+    if values(text, "hicache_engine_up") != [1] * len(ports):
+        raise SystemExit("these figures mean nothing: not every engine was read")
+    what = f"{len(ports)} engines"
+    spread = form.percentiles(wall, 50, 90)
+    longest = form.percentiles(wall, 99)["p99"]
+    bench.add(f"{what}: a scrape, 99th percentile", longest, "s", form.at_most(1), percentiles=spread)
+    bench.add(f"{what}: resident memory", memory * processes.MIB / 1e6, "MB", form.at_most(80))
+    share = 100 * (statistics.median(cpu) / INTERVAL + rest)
+    note = f"{100 * rest:.2f} % of it at rest; {series(text)} series"
+    bench.add(f"{what}: processor time, a scrape every 15 s", share, "% of a core", form.at_most(5), note=note)
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = form.options(__doc__)
     options.add_argument("--engines", type=int, default=64)
     options.add_argument("--ranks", type=int, default=8)
-    options.add_argument("--scrapes", type=int, default=40)
-    options.add_argument("--json", type=Path)
+    options.add_argument("--gpus", type=int, default=8)
+    options.add_argument("--scrapes", type=int, default=40, help="of all engines; of the one five times as many")
     given = options.parse_args()
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=stand_in, args=(given.engines, given.ranks, theirs), daemon=True)
-    process.start()
-    try:
-        ports = ours.recv()
-        rows = [
-            asyncio.run(measure(ports[:count], scrapes))
-            for count, scrapes in ((1, 300), (given.engines, given.scrapes))
-        ]
-    finally:
-        ours.send("stop")
-        process.join(5)
-    for row in rows:
-        print("  ".join(f"{name}={value}" for name, value in row.items()))
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
-    return 0
+    bench = form.Bench("engine_fleet", given.history)
+    with stand_in_engines(given.engines, given.ranks) as ports:
+        scrape_one(ports[0], given.ranks, given.gpus, 5 * given.scrapes, bench)
+        scrape_many(ports, given.scrapes, bench)
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -15,66 +15,25 @@ import time
 from pathlib import Path
 
 import form
+from engine_mix import IDENTITY, RECORDS_A_REQUEST, Mix
 
 from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.core.rank_ledger import RankLedger, RingClock
 from hicache_exporter.core.totals import Totals
 from hicache_exporter.garbage import settle
 from hicache_exporter.sources.ring import Ring
-from hicache_tracing import records
 from hicache_tracing.recorder import Recorder
-from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
 
 CAPACITY = 1 << 17
-IDENTITY = {"port": 30000, "controller": "HybridCacheController", "page_size": 64, "bytes_per_token": 512}
 
 
 def fill(recorder: Recorder) -> int:
-    """Requests that hit L2, each with its backup, eviction and load; every tenth fact an eviction of other nodes."""
-    written = slot = request = 0
+    """Records written: as many whole requests as the ring holds."""
+    mix = Mix(recorder)
+    written = 0
     while recorder.head < CAPACITY - 64:
-        rid = recorder.key(f"request-{request:08d}-of-a-usual-length")
-        node, backup, load, moved = request + 10, 2 * request, 2 * request + 1, 2 * request
-        runs = [(slot + 128 * i, 64) for i in range(4)]
-        packed = records.pack_runs(runs)
-        recorder.write(Kind.LOOKUP, rid, 4096, 0, 256, 0, node)
-        recorder.write(Kind.BACKUP, rid, node, 256, backup, 4, 1, 1, extra=packed)
-        recorder.write(
-            Kind.TRANSFER,
-            b"",
-            moved,
-            Direction.DEVICE_TO_HOST,
-            1,
-            256,
-            131072,
-            1,
-            -1,
-            extra=records.PAIR.pack(node, backup),
-        )
-        recorder.write(Kind.TRANSFER_DONE, b"", moved, Direction.DEVICE_TO_HOST, 256, 131072, 200_000, 1)
-        recorder.write(Kind.EVICT, b"", Tier.DEVICE, EvictCause.DEMOTED, node, 256)
-        recorder.write(Kind.EVICT, b"", Tier.DEVICE, EvictCause.DROPPED, node + 1, 64)
-        recorder.write(Kind.LOAD, rid, node, 256, load, 4, 1, extra=packed)
-        recorder.write(Kind.LOAD_BACK, rid, 256, 256, 0, node, 10, ABSENT, 0, 0)
-        recorder.write(Kind.ADMIT, rid, 4096, 0, 256, 0, 256, 3840, 3840, 0)
-        recorder.write(
-            Kind.TRANSFER,
-            b"",
-            moved + 1,
-            Direction.HOST_TO_DEVICE,
-            1,
-            256,
-            131072,
-            1,
-            0,
-            extra=records.PAIR.pack(node, load),
-        )
-        recorder.write(Kind.FIRST_TOKEN, rid, 4096, time.monotonic_ns() - 10_000_000, 0, 4)
-        recorder.write(Kind.TRANSFER_DONE, b"", moved + 1, Direction.HOST_TO_DEVICE, 256, 131072, 200_000, 1)
-        recorder.write(Kind.FINISH, rid, 4096, 128, 0, 0)
-        written += 13
-        request += 1
-        slot = (slot + 512) % 500_000
+        mix.request()
+        written += RECORDS_A_REQUEST
     return written
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
-from prometheus_client import exposition
 from prometheus_client.metrics_core import Metric
 
 from hicache_dashboards import runbook
+from hicache_exporter import encoding
 from hicache_exporter.app import App
 from hicache_exporter.core.scrape_budget import scrape_budget
 from hicache_exporter.core.timeline import timeline
@@ -72,7 +72,7 @@ class Server:
         try:
             budget = scrape_budget(request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"))
             families = await self._app.scrape(request.query.getall("collect[]", []), budget)
-            encode, content_type = exposition.choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
+            encode, content_type = encoding.choose(request.headers.get(hdrs.ACCEPT, ""))
             body = await asyncio.to_thread(encode, _Families(families))
         except UnknownCollectorError as error:
             return web.Response(status=400, text=f"{error}\n")

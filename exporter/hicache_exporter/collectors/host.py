@@ -10,7 +10,7 @@ from hicache_exporter import names
 from hicache_exporter.collectors.page import Page
 from hicache_exporter.core.rank_process import RankProcess
 from hicache_exporter.names import Family
-from hicache_exporter.sources.cgroup import CgroupMemory, read_cgroup
+from hicache_exporter.sources.cgroup import CgroupMemory, Cgroups
 from hicache_exporter.sources.host import Host
 from hicache_exporter.sources.numa_watch import Answer
 from hicache_exporter.sources.process import is_alive
@@ -40,14 +40,15 @@ class HostCollector:
         if room is not None:
             page.add(names.HOST_SHM, room.size, "size")
             page.add(names.HOST_SHM, room.free, "free")
-        _cgroup(page, names.WITNESS_CGROUP, read_cgroup(self._host.root))
+        cgroups = Cgroups(self._host.root)
+        _cgroup(page, names.WITNESS_CGROUP, cgroups.of())
         ranks, nodes = list(self._ranks()), self._nodes()
         for rank in ranks:
-            self._rank(page, rank, nodes.get(rank.pid))
+            self._rank(page, rank, cgroups, nodes.get(rank.pid))
         _l2_share(page, ranks, memory.get("total"))
         return page.metrics()
 
-    def _rank(self, page: Page, rank: RankProcess, nodes: Answer | None) -> None:
+    def _rank(self, page: Page, rank: RankProcess, cgroups: Cgroups, nodes: Answer | None) -> None:
         page.add(names.RANK_L2, rank.l2_bytes, rank.engine, rank.rank)
         visible = is_alive(rank.pid, rank.born_ns, self._host.root / "proc")
         page.add(names.RANK_VISIBLE, visible, rank.engine, rank.rank)
@@ -55,7 +56,7 @@ class HostCollector:
             return
         for kind, value in self._host.process(rank.pid).items():
             page.add(names.RANK_MEMORY, value, rank.engine, rank.rank, kind)
-        _cgroup(page, names.RANK_CGROUP, read_cgroup(self._host.root, rank.pid), rank.engine, rank.rank)
+        _cgroup(page, names.RANK_CGROUP, cgroups.of(rank.pid), rank.engine, rank.rank)
         if isinstance(nodes, str):
             page.add(names.RANK_NUMA_HIDDEN, 1, rank.engine, rank.rank, nodes)
         elif nodes is not None:

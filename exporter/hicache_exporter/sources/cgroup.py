@@ -34,12 +34,32 @@ _V2 = _Files(2, "sys/fs/cgroup", "memory.current", "memory.max", "memory.high", 
 _V1 = _Files(1, "sys/fs/cgroup/memory", "memory.usage_in_bytes", "memory.limit_in_bytes", None, "total_inactive_file")
 
 
+class Cgroups:
+    """The groups of one moment: processes of one engine are in the same one, and it is read once."""
+
+    def __init__(self, root: Path) -> None:
+        """``root`` is / or a copy of it."""
+        self._root = root
+        self._known: dict[str, CgroupMemory | None] = {}
+
+    def of(self, pid: int | str = "self") -> CgroupMemory | None:
+        """None: not accounted, or not visible from here."""
+        try:
+            text = (self._root / "proc" / str(pid) / "cgroup").read_text()
+        except OSError:
+            return None
+        if text not in self._known:
+            self._known[text] = _account(self._root, text)
+        return self._known[text]
+
+
 def read_cgroup(root: Path, pid: int | str = "self") -> CgroupMemory | None:
-    """None: not accounted, or not visible from here. ``root`` is / or a copy of it."""
-    try:
-        paths = cgroup_paths((root / "proc" / str(pid) / "cgroup").read_text())
-    except OSError:
-        return None
+    """Of one process."""
+    return Cgroups(root).of(pid)
+
+
+def _account(root: Path, text: str) -> CgroupMemory | None:
+    paths = cgroup_paths(text)
     for files, path in ((_V2, paths.v2), (_V1, paths.v1)):
         if path is not None and ".." not in PurePosixPath(path).parts:
             found = _read(root / files.mount, path, files)

@@ -1,6 +1,6 @@
 """Memory of a cgroup: its own numbers, and the room under the tightest limit above it."""
 
-from hicache_exporter.sources.cgroup import read_cgroup
+from hicache_exporter.sources.cgroup import Cgroups, read_cgroup
 
 GIB = 1 << 30
 
@@ -69,3 +69,13 @@ def test_no_process_and_no_accounting_are_no_numbers(tree):
     root = tree({"proc/self/cgroup": "0::/a\n"})
     assert read_cgroup(root) is None
     assert read_cgroup(root, 999) is None
+
+
+def test_ranks_in_one_group_share_what_was_read_of_it_and_others_do_not(tree) -> None:
+    groups = {f"proc/{pid}/cgroup": f"0::/{group}\n" for pid, group in ((7, "a"), (8, "a"), (9, "b"))}
+    root = tree(groups | v2("/a", GIB) | v2("/b", 2 * GIB))
+    cgroups = Cgroups(root)
+    first = cgroups.of(7)
+    assert cgroups.of(8) is first
+    assert cgroups.of(9) == read_cgroup(root, 9) != first
+    assert cgroups.of(999) is None
