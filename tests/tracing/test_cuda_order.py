@@ -20,6 +20,8 @@ from hicache_tracing.witness.cuda import CudaWitness
 class Tensor:
     """Numbers on a device or in host memory."""
 
+    dtype = "int64"
+
     def __init__(self, log, numbers, *, is_cuda: bool) -> None:
         self.log, self.numbers, self.is_cuda = log, list(numbers), is_cuda
 
@@ -35,13 +37,13 @@ class Tensor:
     def record_stream(self, stream):
         self.log.append(f"kept for {stream.name}")
 
-    def to(self, _device, *, non_blocking):
+    def to(self, where, *, non_blocking=False):
+        if where == "int64":
+            self.log.append("widened")
+            return Tensor(self.log, self.numbers, is_cuda=self.is_cuda)
         assert non_blocking
         self.log.append("copied to the device")
         return Tensor(self.log, self.numbers, is_cuda=True)
-
-    def copy_(self, _other, *, non_blocking):
-        assert non_blocking
 
 
 class Stream:
@@ -54,9 +56,6 @@ class Stream:
     def wait_event(self, event):
         self.log.append(f"{self.name} waits for {event}")
 
-    def record_event(self):
-        return SimpleNamespace(query=lambda: self.idle)
-
     def query(self):
         return self.idle
 
@@ -68,7 +67,16 @@ class Torch:
 
     def __init__(self, log) -> None:
         self.log = log
-        self.cuda = SimpleNamespace(stream=self._on, current_stream=lambda _device: Stream(log, "engine"))
+        self.events = 0
+        self.cuda = SimpleNamespace(
+            stream=self._on, current_stream=lambda _device: Stream(log, "engine"), Event=self._event
+        )
+
+    def _event(self):
+        self.events += 1
+        event = SimpleNamespace()
+        event.record = lambda stream: setattr(event, "query", lambda: stream.idle)
+        return event
 
     @contextmanager
     def _on(self, _stream):
@@ -95,13 +103,15 @@ def witness(log):
     made = CudaWitness.__new__(CudaWitness)
     made._torch, made._stream, made._device = Torch(log), Stream(log, "ours"), "cuda"
     made._staging, made._staged = Tensor(log, [0] * 100, is_cuda=False), 0
+    made._staging_numbers, made._events = made._staging.numbers, []
     made._signing, made._pending = {}, deque()
-    made._copies, made._copy, made._counts = [Tensor(log, [0, 0], is_cuda=False)], 0, None
+    made._copies, made._copy, made._counts = ["the copy"] * 300, 0, None
     made._mode, made._layers = ContentMode.FULL, 4
     made._seen = SimpleNamespace(zero_=lambda: None, index_fill_=lambda *_: log.append("unseen"))
     made.kernels = SimpleNamespace(
-        sign=lambda rows, slots: log.append(f"signs {rows.numel()}"),
-        compare=lambda rows, slots: log.append(f"compares {rows.numel()}"),
+        sign=lambda rows, slots, stream: log.append(f"signs {rows.numel()}"),
+        compare=lambda rows, slots, stream: log.append(f"compares {rows.numel()}"),
+        tell=lambda told, stream: log.append(f"tells {told}"),
     )
     return made
 
@@ -129,7 +139,14 @@ class TestTheRowNumbers:
 
     def test_of_one_are_there_when_its_transfer_begins(self, witness, operation, log, step, event, kernel):
         getattr(witness, step)(1, [operation(5)], ACK)
-        assert log == [f"ours waits for {event}", "kept for ours", kernel]
+        told = ["tells the copy"] if step == "loaded" else []
+        assert log == [f"ours waits for {event}", "kept for ours", kernel, *told]
+
+    def test_of_another_width_are_widened_on_our_stream(self, witness, operation, log, step, event, kernel):
+        narrow = operation(5)
+        narrow.device_indices.dtype = "int32"
+        getattr(witness, step)(1, [narrow], ACK)
+        assert log[:4] == [f"ours waits for {event}", "kept for ours", "widened", kernel]
 
 
 class TestTheStagedSlots:
@@ -145,3 +162,13 @@ class TestTheStagedSlots:
         witness._stream.idle = True
         witness.backed_up(3, [operation(30)], ACK)
         assert witness._staged == 30
+
+
+def test_an_event_is_used_again_once_nobody_asks_it_any_more(witness, operation):
+    for transfer in range(5):
+        witness.backed_up(transfer, [operation(5)], ACK)
+        witness.backup_finished(transfer)
+    assert witness._torch.events == 1
+    witness.backed_up(5, [operation(5)], ACK)
+    witness.backed_up(6, [operation(5)], ACK)
+    assert witness._torch.events == 2, "each of those that are still to be asked has its own"

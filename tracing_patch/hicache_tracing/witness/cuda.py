@@ -9,8 +9,8 @@ Order of events, none of which the engine's streams or thread wait for:
   until it has seen the transfer finished; if rows leave the device after that and before the comparison is done, its
   result is void: unseen, not damaged.
 
-Counters run on for ever on the device; after each comparison they are copied to pinned memory, and the difference to
-the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (as many bytes as a token's KV).
+Counters run on for ever on the device; after each comparison a kernel copies them to pinned memory, and the difference
+to the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (a token's KV in bytes).
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ class CudaWitness:
             raise UnwitnessableError("layers of different row sizes")
         self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
         self._counts = torch.zeros(2, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
-        self._copies = torch.zeros((PENDING + 1, 2), dtype=torch.int64, pin_memory=True)
+        told = torch.zeros((PENDING + 1, 2), dtype=torch.int64, pin_memory=True)
+        self._copies, self._told = told.unbind(), told.numpy()
         self._staging = torch.zeros(STAGED, dtype=torch.int64, pin_memory=True)
+        self._staging_numbers = self._staging.numpy()
         self.signatures = torch.zeros(slots, dtype=torch.int64, device=device)
         self.keys = torch.cat(draw_keys(buffers, torch)).to(device)
         self.kernels = Kernels(
@@ -79,42 +81,69 @@ class CudaWitness:
         self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> event, host slots
         self._pending: deque[_Comparison] = deque()
         self._void: deque[tuple[int, ...]] = deque(maxlen=PENDING)  # where the seam that reports them is off
+        self._events: list[Any] = []  # not in use
         self._stream = torch.cuda.Stream(device)
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Compile and run both kernels once, on the pool's padding row, before the engine serves."""
+        """Compile and run the kernels on the pool's padding row, before the engine serves. Where the compiled ones can
+        be launched directly and then find the same, they are from now on.
+        """
         torch = self._torch
         index = torch.zeros(1, dtype=torch.int64, device=self._device)
-        with torch.cuda.stream(self._stream):
-            for slots in (index, self._staging[:1]):
-                self.kernels.sign(index, slots)
-                self.kernels.compare(index, slots)
-        self._stream.synchronize()
+        for slots in (index, self._staging[:1]):
+            found = self._found(index, slots)
+        try:
+            for launch in self.kernels.launches:
+                launch.keep()
+            kept = self._found(index, self._staging[:1]) == found
+        except Exception:  # not this Triton
+            kept = False
+        if not kept:
+            for launch in self.kernels.launches:
+                launch.forget()
         self._counts.zero_()
         self._seen.zero_()
+        self.signatures.zero_()
         torch.cuda.synchronize(self._device)
+
+    def _found(self, rows: Any, slots: Any) -> list[Any]:
+        """What the kernels say to a slot that they have never seen, to an intact one, and to a damaged one."""
+        torch = self._torch
+        found: list[Any] = []
+        for table in (self._counts, self._seen, self.signatures):
+            table.zero_()
+        for step in (None, lambda: self.kernels.sign(rows, slots, self._stream), lambda: self.signatures.add_(1)):
+            torch.cuda.synchronize(self._device)
+            if step is not None:
+                step()
+            torch.cuda.synchronize(self._device)
+            self.kernels.compare(rows, slots, self._stream)
+            self.kernels.tell(self._copies[0], self._stream)
+            torch.cuda.synchronize(self._device)
+            found += [self.signatures[0].item(), *self._copies[0].tolist()]
+        return found
 
     # -- signing ---------------------------------------------------------------------------------------------
 
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
-        torch = self._torch
         host, device = self._joined(operations)
         slots = self._host(host)
-        stream = self._stream
-        with torch.cuda.stream(stream):
-            stream.wait_event(ack.start_event)
-            self.kernels.sign(self._rows(device), slots)
-            done = stream.record_event()
+        self._stream.wait_event(ack.start_event)
+        self.kernels.sign(self._rows(device), slots, self._stream)
+        done = self._recorded()
         if len(self._signing) >= PENDING:  # an engine that never tells of finished backups: stop trusting the oldest
             self.backup_finished(next(iter(self._signing)))
         self._signing[transfer] = (done, slots)
 
     def backup_finished(self, transfer: int) -> None:
         entry = self._signing.pop(transfer, None)
-        if entry is None or entry[0].query():
+        if entry is None:
             return
-        self._unsee(entry[1])
+        done, slots = entry
+        if not done.query():
+            self._unsee(slots)
+        self._events.append(done)
 
     def overwritten(self, host_indices: Any) -> None:
         self._unsee(self._host(host_indices))
@@ -133,7 +162,6 @@ class CudaWitness:
     # -- comparing -------------------------------------------------------------------------------------------
 
     def loaded(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
-        torch = self._torch
         started = perf_counter_ns()
         host, device = self._joined(operations)
         tokens = host.numel()
@@ -144,11 +172,10 @@ class CudaWitness:
         copy = self._copy
         self._copy = (copy + 1) % (PENDING + 1)
         stream = self._stream
-        with torch.cuda.stream(stream):
-            stream.wait_event(ack.finish_event)
-            self.kernels.compare(self._rows(device), slots)
-            self._copies[copy].copy_(self._counts, non_blocking=True)
-            done = stream.record_event()
+        stream.wait_event(ack.finish_event)
+        self.kernels.compare(self._rows(device), slots, stream)
+        self.kernels.tell(self._copies[copy], stream)
+        done = self._recorded()
         cost = perf_counter_ns() - started
         self._pending.append(_Comparison(transfer, tokens, copy, slots, done, cost))
 
@@ -168,7 +195,8 @@ class CudaWitness:
         self._void.clear()
         while self._pending and self._pending[0].done.query():
             comparison = self._pending.popleft()
-            mismatched, unseen = self._copies[comparison.copy].tolist()  # pinned host memory, already there
+            self._events.append(comparison.done)
+            mismatched, unseen = self._told[comparison.copy].tolist()  # pinned host memory, already there
             delta = mismatched - self._last[0], unseen - self._last[1]
             self._last = mismatched, unseen
             if comparison.void:
@@ -184,6 +212,12 @@ class CudaWitness:
                 comparison.cost,
             )
 
+    def _recorded(self) -> Any:
+        """An event after what our stream has been given so far."""
+        event = self._events.pop() if self._events else self._torch.cuda.Event()
+        event.record(self._stream)
+        return event
+
     # -- indices ---------------------------------------------------------------------------------------------
 
     def _joined(self, operations: Sequence[Any]) -> tuple[Any, Any]:
@@ -198,18 +232,19 @@ class CudaWitness:
     def _host(self, host: Any) -> Any:
         """Host slots where the kernel can read them: pinned. A copy from pageable memory would wait for the stream."""
         if host.is_cuda:
-            return host
+            return self._wide(host)
         count = host.numel()
         if self._staged + count > STAGED and self._stream.query():  # nothing of ours is still to read it
             self._staged = 0
         fits = self._staged + count <= STAGED
-        if fits:
-            staged = self._staging[self._staged : self._staged + count]
-            self._staged += count
-        else:
+        if not fits:
             staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)
-        staged.numpy()[:] = host.numpy()  # a plain copy: the tensor's own starts threads
-        return staged if fits else self._on_device(staged)
+            staged.numpy()[:] = host.numpy()
+            return self._on_device(staged)
+        first = self._staged
+        self._staged = end = first + count
+        self._staging_numbers[first:end] = host.numpy()  # a plain copy: the tensor's own starts threads
+        return self._staging[first:end]
 
     def _on_device(self, pinned: Any) -> Any:
         """A copy that our stream makes and owns: the pinned tensor may be dropped at any time, a kernel's may not."""
@@ -219,6 +254,13 @@ class CudaWitness:
     def _rows(self, device: Any) -> Any:
         """Device slots for our stream: kept alive until it has used them."""
         if not device.is_cuda:
-            return device.pin_memory().to(self._device, non_blocking=True)
+            return self._on_device(device.pin_memory())
         device.record_stream(self._stream)
-        return device
+        return self._wide(device)
+
+    def _wide(self, numbers: Any) -> Any:
+        """As the kernels read them: int64. Any other width would be read beyond its end."""
+        if numbers.dtype is self._torch.int64:
+            return numbers
+        with self._torch.cuda.stream(self._stream):
+            return numbers.to(self._torch.int64)

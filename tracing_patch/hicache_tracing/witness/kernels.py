@@ -2,6 +2,8 @@
 
 What differs between operations (the count of slots, where index tensors happen to lie) is kept out of Triton's
 specialisation: a kernel that were compiled anew for it would stop the scheduler for half a second.
+
+The slot numbers are read first: they lie in host memory, and what they take to arrive passes while the rows are read.
 """
 
 from __future__ import annotations
@@ -11,21 +13,20 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from hicache_tracing.witness.launch import Launch
+
 SLOTS = 4  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
-WARPS = 2
 
 _pointers = ["pointers", "keys", "rows", "slots", "signatures", "seen"]
 
 
 @triton.jit
 def _signatures(
-    pointers, keys, rows, count, BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+    pointers, keys, rows, offset, live, BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
     SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     """Signatures of SLOTS slots: (SLOTS,) int64, summed over all buffers and words modulo 2**64."""
-    offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
-    live = offset < count
     row = tl.load(rows + offset, mask=live, other=0)
     total = tl.zeros((SLOTS,), dtype=tl.int64)
     column = tl.arange(0, WORDS)
@@ -40,7 +41,7 @@ def _signatures(
             high = ((word >> 32).to(tl.uint32) + (key >> 32).to(tl.uint32)[None, :]).to(tl.uint64)
             product = tl.where(inside[None, :], low * high, 0)
             total += tl.sum(product, axis=1).to(tl.int64)
-    return total, offset, live
+    return total
 
 
 @triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=_pointers)
@@ -48,8 +49,10 @@ def _sign(
     pointers, keys, rows, slots, signatures, seen, count,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
+    offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
+    live = offset < count
     slot = tl.load(slots + offset, mask=live, other=0)
+    total = _signatures(pointers, keys, rows, offset, live, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
     tl.store(signatures + slot, total, mask=live)
     tl.store(seen + slot, tl.full((SLOTS,), 1, dtype=tl.int8), mask=live)
 
@@ -59,10 +62,13 @@ def _compare(
     pointers, keys, rows, slots, signatures, seen, count, counts,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    total, offset, live = _signatures(pointers, keys, rows, count, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
+    offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
+    live = offset < count
     slot = tl.load(slots + offset, mask=live, other=0)
     known = tl.load(seen + slot, mask=live, other=1) != 0
-    wrong = live & known & (tl.load(signatures + slot, mask=live, other=0) != total)
+    signed = tl.load(signatures + slot, mask=live, other=0)
+    total = _signatures(pointers, keys, rows, offset, live, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
+    wrong = live & known & (signed != total)
     unseen = live & (known == 0)
     mismatches = tl.sum(wrong.to(tl.int64))
     strangers = tl.sum(unseen.to(tl.int64))
@@ -70,11 +76,17 @@ def _compare(
     tl.atomic_add(counts + 1, strangers, mask=strangers > 0)
 
 
-class Kernels:
-    """Both kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots)``.
+@triton.jit(do_not_specialize_on_alignment=["counts", "told"])
+def _tell(counts, told):
+    number = tl.arange(0, 2)
+    tl.store(told + number, tl.load(counts + number))
 
-    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory). Launches
-    on the current stream, never waits.
+
+class Kernels:
+    """The kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots)``, ``tell(told)``.
+
+    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory), ``told``
+    two int64 in pinned memory. Launched on ``stream``, else on the current one; they never wait.
     """
 
     def __init__(
@@ -92,14 +104,22 @@ class Kernels:
         self._sources = (pointers, keys)
         self._tables = (signatures, seen)
         self._counts = counts
-        self._shape = {"BUFFERS": buffers, "WIDTH": width, "STRIDE": stride, "SLOTS": SLOTS, "WORDS": WORDS}
+        shape = (buffers, width, stride, SLOTS, WORDS)
+        self._sign, self._compare = Launch(_sign, *shape), Launch(_compare, *shape)
+        self._tell = Launch(_tell)
 
-    def sign(self, rows: Any, slots: Any) -> None:
+    def sign(self, rows: Any, slots: Any, stream: Any = None) -> None:
         count = rows.numel()
-        grid = (-(-count // SLOTS),)
-        _sign[grid](*self._sources, rows, slots, *self._tables, count, num_warps=WARPS, **self._shape)
+        self._sign(stream, -(-count // SLOTS), *self._sources, rows, slots, *self._tables, count)
 
-    def compare(self, rows: Any, slots: Any) -> None:
+    def compare(self, rows: Any, slots: Any, stream: Any = None) -> None:
         count = rows.numel()
-        grid = (-(-count // SLOTS),)
-        _compare[grid](*self._sources, rows, slots, *self._tables, count, self._counts, num_warps=WARPS, **self._shape)
+        self._compare(stream, -(-count // SLOTS), *self._sources, rows, slots, *self._tables, count, self._counts)
+
+    def tell(self, told: Any, stream: Any = None) -> None:
+        """Copy the counts: mismatched, unseen."""
+        self._tell(stream, 1, self._counts, told)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        return self._sign, self._compare, self._tell
