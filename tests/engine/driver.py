@@ -9,6 +9,8 @@ import httpx
 
 from hicache_proof.demo.engine import Engine
 
+Headers = dict[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -27,7 +29,13 @@ def prompt(name: str, tokens: int = 300) -> list[int]:
     return [chance.randrange(3, 500) for _ in range(tokens)]
 
 
-def ask(engine: Engine, ids: list[int], tokens: int = 8, request_id: str | None = None) -> Answer:
+def ask(
+    engine: Engine,
+    ids: list[int],
+    tokens: int = 8,
+    request_id: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
     body = {
         "input_ids": ids,
         "sampling_params": {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True},
@@ -35,7 +43,7 @@ def ask(engine: Engine, ids: list[int], tokens: int = 8, request_id: str | None 
     }
     if request_id is not None:
         body["rid"] = request_id
-    reply = httpx.post(f"{engine.url}/generate", json=body, timeout=60, trust_env=False)
+    reply = httpx.post(f"{engine.url}/generate", json=body, headers=headers, timeout=60, trust_env=False)
     reply.raise_for_status()
     meta = reply.json()["meta_info"]
     details = meta.get("cached_tokens_details") or {}

@@ -11,6 +11,7 @@ import pytest
 from hicache_tracing import plugin
 from hicache_tracing.config import Settings
 from hicache_tracing.records import Kind, SeamState
+from hicache_tracing.told import PROOF
 
 from . import workload
 from .engines import FAKES, SCHEDULER, importable, launch
@@ -173,8 +174,12 @@ def test_a_seam_that_is_not_as_known(tmp_path, change, caplog):
         assert engine.ring().seams[change.seam][0] is change.state
         assert engine.ring().of(Kind.ADMIT), "the others still record"
         assert [faults for _, _, faults in engine.ring().seams.values() if faults] == []
-    said = [record for record in caplog.records if change.seam in record.getMessage()]
-    assert len(said) == (change.state is SeamState.UNRECOGNISED)
+    said = [record.getMessage() for record in caplog.records]
+    assert len([line for line in said if change.seam in line]) == (change.state is SeamState.UNRECOGNISED)
+    function = change.seam.rpartition(".")[2]
+    lost = change.state is not SeamState.ATTACHED and (function,) in PROOF
+    line = f"hicache-witness: nothing can be proven here, not recorded: {function}"
+    assert [one for one in said if "proven" in one] == [line] * lost
 
 
 def state_after_import(change: Change, fakes: Path, folder: Path) -> SeamState:

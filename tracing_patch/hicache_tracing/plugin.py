@@ -92,7 +92,7 @@ def _recognise(
             continue
         if not any(recognised(function, form) for form in target.forms):
             seam.set(SeamState.UNRECOGNISED)
-            say("%s.%s is not as known: left alone", module.__name__, target.seam)
+            session.left_alone(seam)
             continue
         patch = Patch(owner, target.name, _wrap(seam, target.hooks(session)))
         patches += [patch, *aliases(patch)] if owner is module else [patch]

@@ -96,6 +96,8 @@ class Session:
         self.write = self.recorder.write
         for seam in self.seams:
             self.seam_changed(seam)
+            if seam.state is SeamState.UNRECOGNISED:
+                self.left_alone(seam)
 
     def identify(self, scheduler: Any) -> None:
         """Write the identity of this process once its scheduler stands, and meet its cache controller."""
@@ -110,6 +112,8 @@ class Session:
         identity["seams"] = [seam.name for seam in self.seams]
         identity["in_use"] = told.in_use(self.seams, self._cache())
         self.recorder.identify(identity)
+        if self.controller is not None and (lacking := told.lacking(told.PROOF, self.seams, self._cache())):
+            say("nothing can be proven here, not recorded: %s", ", ".join(lacking))
         logger.info("hicache-witness: recording to %s", self.recorder.path)
 
     def _cache(self) -> tuple[Any, ...]:
@@ -149,6 +153,11 @@ class Session:
         seam = Seam(name, self.seam_changed)
         self.seams.append(seam)
         return seam
+
+    def left_alone(self, seam: Seam) -> None:
+        """Say it once, in the process whose scheduler is concerned: others import the same modules."""
+        if self.recorder is not None:
+            say("%s is not as known: left alone", seam.name)
 
     def seam_changed(self, seam: Seam) -> None:
         recorder = self.recorder

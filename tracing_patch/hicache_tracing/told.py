@@ -15,6 +15,16 @@ from hicache_tracing.records import SeamState
 
 CACHE_CLASSES = frozenset(name for _, name in (*TREES, *CONTROLLERS, RADIX))
 
+PROOF = (
+    ("add_one_req",),
+    ("prepare_for_extend",),
+    ("init_load_back",),
+    ("load",),
+    ("write",),
+    ("start_loading",),
+    ("loading_check",),
+)
+"""Engine functions whose seams tell the facts of a proof; one of each line is needed."""
 VOIDING = (
     ("start_writing",),
     ("writing_check",),
@@ -57,9 +67,14 @@ def untold(seams: Iterable[Seam], off: Iterable[str], parts: tuple[Any, ...]) ->
     for name in sorted({*dark, *off}):
         if owner_of(name) in classes and function_of(name) in VOIDING_FUNCTIONS:
             return name
+    return next(iter(lacking(VOIDING, seams, parts)), "")
+
+
+def lacking(needed: Iterable[tuple[str, ...]], seams: Iterable[Seam], parts: tuple[Any, ...]) -> list[str]:
+    """What is needed, and nobody tells in this engine: each line of alternatives as text."""
     told = {function_of(name) for name in in_use(seams, parts)}
-    needed = [line for line in VOIDING if line is not STORAGE or _may_store(parts)]
-    return next((" or ".join(line) for line in needed if told.isdisjoint(line)), "")
+    lines = [line for line in needed if told.isdisjoint(line)]
+    return [" or ".join(line) for line in lines if line is not STORAGE or _may_store(parts)]
 
 
 def _runs(seam: Seam, parts: tuple[Any, ...]) -> bool:

@@ -123,7 +123,7 @@ TARGETS = (
     Target(*UNIFIED, "_evict_device_leaf", NODE, unified_leaf),
     Target(*UNIFIED, "_demote", NODE, unified_leaf),
     Target(*UNIFIED, "_drop_subtree_no_host", NODE, unified_drop),
-    Target(*UNIFIED, "evict_host", (("self", "num_tokens"),), host_tokens),
+    Target(*UNIFIED, "evict_host", (("self", "num_tokens", "component_type"),), host_tokens),
     Target(*HIRADIX, "_detach_backuped", RADIX_NODE, radix_demoted),
     Target(*HIRADIX, "_evict_backuped", RADIX_NODE, radix_demoted, unless="_detach_backuped"),
     Target(*HIRADIX, "_evict_regular", RADIX_NODE, radix_dropped),

@@ -183,14 +183,20 @@ def detach(session: Session) -> tuple[Before, After]:
 
 
 BY_REQUEST = tuple(("self", name) for name in REQUEST)
+PROGRESS = (
+    ("self", "req_id"),
+)  # with handles (0.5.20+) results are taken elsewhere too: it would not tell all of them
+ASKED = tuple(
+    (*form, node, "new_input_tokens") for form in BY_REQUEST for node in ("last_host_node", "last_host_node_id")
+)
 
 TARGETS = tuple(
     target
     for module, owner in TREES
     for target in (
-        Target(module, owner, "prefetch_from_storage", BY_REQUEST, prefetch),
+        Target(module, owner, "prefetch_from_storage", ASKED, prefetch),
         Target(module, owner, "_handle_prefetch_result", (("self", "operation"),), result),
-        Target(module, owner, "check_prefetch_progress", BY_REQUEST, progress, unless="_handle_prefetch_result"),
+        Target(module, owner, "check_prefetch_progress", PROGRESS, progress, unless="_handle_prefetch_result"),
         Target(module, owner, "revoke_pending_prefetch", BY_REQUEST, revoke),
         Target(module, owner, "_revoke_pending_prefetch", BY_REQUEST, revoke),
         Target(module, owner, "pop_prefetch_loaded_tokens", BY_REQUEST, used, unless="pop_prefetch_loaded_span"),
