@@ -81,6 +81,14 @@ CHANGES = {
         "UnifiedRadixCache.revoke_pending_prefetch",
         SeamState.MISSING,
     ),
+    "renamed, and its older relative would not tell all": Change(
+        "v0523",
+        TREE,
+        "_handle_prefetch_result",
+        "_settle_prefetch",
+        "UnifiedRadixCache.check_prefetch_progress",
+        SeamState.UNRECOGNISED,
+    ),
     "a static method now": Change(
         "v0523",
         "managers/cache_controller.py",

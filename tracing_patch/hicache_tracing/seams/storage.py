@@ -183,9 +183,7 @@ def detach(session: Session) -> tuple[Before, After]:
 
 
 BY_REQUEST = tuple(("self", name) for name in REQUEST)
-PROGRESS = (
-    ("self", "req_id"),
-)  # with handles (0.5.20+) results are taken elsewhere too: it would not tell all of them
+PROGRESS = (("self", "req_id"),)  # with handles (0.5.20+) deliveries end elsewhere too: it would not tell them all
 ASKED = tuple(
     (*form, node, "new_input_tokens") for form in BY_REQUEST for node in ("last_host_node", "last_host_node_id")
 )
