@@ -4,8 +4,8 @@
 
 Shape: Qwen2-7B (28 layers, 4 KV heads of 128, bf16: 57,344 bytes of KV a token), 65,536 slots, operations of 32,000
 tokens (1.8 GB). GPU times are medians over CUDA events, scheduler times medians of the calls that a seam makes; those
-are to stay below 60 us, and sampled mode below a tenth of full. ``compiled_kept``: whether compiled kernels are launched
-directly; without that a launch costs several times as much.
+are to stay below 60 us, and sampled mode below a tenth of full. ``compiled_kept``: whether compiled kernels are
+launched directly; without that a launch costs several times as much.
 """
 
 from __future__ import annotations
