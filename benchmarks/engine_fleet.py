@@ -2,10 +2,10 @@
 
     python benchmarks/engine_fleet.py [--engines 64] [--ranks 8] [--gpus 8] [--scrapes 40]
 
-The real sidecar, a process of its own, is asked over HTTP as Prometheus asks it. The engines are recorded 0.5.23 answers
-(L3 on, labelled by rank) from another process. The one engine also has a flight recorder a rank, each of which tells
-of 20 requests a second while it is scraped, and GPUs that a stand-in for NVML shows; "beyond the engine's own time" is
-the time of the scrape without what hicache_engine_scrape_duration_seconds says that the engine took. The 64 have neither: they
+The real sidecar, a process of its own, is asked over HTTP as Prometheus asks it. The engines are recorded answers of
+0.5.23 (L3 on, labelled by rank) from another process. The one engine also has a flight recorder a rank, each of which
+tells of 20 requests a second while it is scraped, and GPUs that a stand-in for NVML shows; "beyond the engine's own
+time" is the time of the scrape without hicache_engine_scrape_duration_seconds of that scrape. The 64 have neither: they
 run on other machines. The share of a core is what a scrape takes, every 15 seconds, and what the sidecar takes at rest.
 """
 
@@ -38,7 +38,7 @@ def recorders(folder: str, port: int, ranks: int) -> list[Mix]:
 
 
 def scrape_one(port: int, ranks: int, gpus: int, scrapes: int, bench: form.Bench) -> None:
-    wall, beyond = [], []
+    wall, beyond, cpu = [], [], []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         mixes = recorders(folder, port, ranks)
         with Sidecar([f"127.0.0.1:{port}"], folder, gpus) as sidecar:
@@ -48,7 +48,9 @@ def scrape_one(port: int, ranks: int, gpus: int, scrapes: int, bench: form.Bench
                     for _ in range(REQUESTS_A_PAUSE):
                         mix.request()
                 time.sleep(PAUSE)
+                used = processes.cpu_seconds(sidecar.pid)
                 took, text = sidecar.scrape()
+                cpu.append(1e3 * (processes.cpu_seconds(sidecar.pid) - used))
                 wall.append(1e3 * took)
                 beyond.append(1e3 * (took - values(text, "hicache_engine_scrape_duration_seconds")[0]))
     what = f"one engine, {ranks} ranks, {gpus} GPUs"
@@ -56,6 +58,7 @@ def scrape_one(port: int, ranks: int, gpus: int, scrapes: int, bench: form.Bench
     figure = f"{what}: beyond the engine's own time, 99th percentile"
     bench.add(figure, form.percentiles(beyond, 99)["p99"], "ms", form.at_most(15), percentiles=spread)
     bench.add(f"{what}: a scrape, median", statistics.median(wall), "ms", note=f"{series(text)} series")
+    bench.add(f"{what}: processor time of a scrape, median", statistics.median(cpu), "ms")
 
 
 def warm_up(sidecar: Sidecar, ranks: int, gpus: int) -> None:
@@ -72,18 +75,18 @@ def warm_up(sidecar: Sidecar, ranks: int, gpus: int) -> None:
 
 def scrape_many(ports: list[int], scrapes: int, bench: form.Bench) -> None:
     wall, cpu = [], []
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        with Sidecar([f"127.0.0.1:{port}" for port in ports], folder) as sidecar:
-            sidecar.scrape()  # the first one also reads every /server_info
-            used, began = processes.cpu_seconds(sidecar.pid), time.monotonic()
-            time.sleep(5)
-            rest = (processes.cpu_seconds(sidecar.pid) - used) / (time.monotonic() - began)
-            for _ in range(scrapes):
-                used = processes.cpu_seconds(sidecar.pid)
-                took, text = sidecar.scrape()
-                wall.append(took)
-                cpu.append(processes.cpu_seconds(sidecar.pid) - used)
-            memory = processes.rss_mib(sidecar.pid)
+    engines = [f"127.0.0.1:{port}" for port in ports]
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, Sidecar(engines, folder) as sidecar:
+        sidecar.scrape()  # the first one also reads every /server_info
+        used, began = processes.cpu_seconds(sidecar.pid), time.monotonic()
+        time.sleep(5)
+        rest = (processes.cpu_seconds(sidecar.pid) - used) / (time.monotonic() - began)
+        for _ in range(scrapes):
+            used = processes.cpu_seconds(sidecar.pid)
+            took, text = sidecar.scrape()
+            wall.append(took)
+            cpu.append(processes.cpu_seconds(sidecar.pid) - used)
+        memory = processes.rss_mib(sidecar.pid)
     if values(text, "hicache_engine_up") != [1] * len(ports):
         raise SystemExit("these figures mean nothing: not every engine was read")
     what = f"{len(ports)} engines"

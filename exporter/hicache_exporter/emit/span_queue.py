@@ -28,7 +28,8 @@ class SpanQueue(SpanProcessor):
         self._room, self._batch, self._delay = room, batch, delay
         self._spans: deque[ReadableSpan] = deque()
         self._wake = threading.Event()
-        self._stopping = False
+        self._sending = 0
+        self._stopping = self._given_up = False
         self._thread = threading.Thread(target=self._run, name="span-export", daemon=True)
         self._thread.start()
 
@@ -52,7 +53,8 @@ class SpanQueue(SpanProcessor):
         self._stopping = True
         self._wake.set()
         self._thread.join(timeout)
-        self.dropped += len(self._spans)
+        self._given_up = True  # a batch still on its way counts as dropped: nobody will hear what became of it
+        self.dropped += len(self._spans) + self._sending
         self._spans.clear()
         self._exporter.shutdown()
 
@@ -71,6 +73,7 @@ class SpanQueue(SpanProcessor):
         while self._spans:
             count = min(len(self._spans), self._batch)
             spans = [self._spans.popleft() for _ in range(count)]
+            self._sending = count
             token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
             try:
                 result = self._exporter.export(spans)
@@ -79,6 +82,9 @@ class SpanQueue(SpanProcessor):
                 result = SpanExportResult.FAILURE
             finally:
                 detach(token)
+            if self._given_up:
+                return
+            self._sending = 0
             if result is SpanExportResult.SUCCESS:
                 self.exported += count
             else:
