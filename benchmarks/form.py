@@ -28,9 +28,11 @@ BUSY_CORES = 0.3
 
 
 class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
-    cpu: str
-    cores: int
-    python: str
+    """None: it was not noted."""
+
+    cpu: str | None = None
+    cores: int | None = None
+    python: str | None = None
     gpu: str | None = None
 
 

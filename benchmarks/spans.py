@@ -2,9 +2,10 @@
 
     python benchmarks/spans.py [--dead-seconds 10] [--rate 6000] [--seconds 8] [--protocol grpc http/protobuf]
 
-A real OTLP receiver (gRPC or HTTP, it decodes every batch) runs in another process. This one emits the spans of requests
-that read L2, with the sidecar's own emitter and bounded queue and the SDK's exporter, at a fixed rate; those counted are
-the ones that the receiver decoded. Then the receiver is killed for a while under the same rate, and started again.
+A real OTLP receiver (gRPC or HTTP, it decodes every batch) runs in another process. This one emits the spans of
+requests that read L2, with the sidecar's own emitter and bounded queue and the SDK's exporter, at a fixed rate; those
+counted are the ones that the receiver decoded. Then the receiver is killed for a while under the same rate, and started
+again.
 """
 
 from __future__ import annotations
