@@ -28,6 +28,7 @@ compile requirements/sidecar.txt --extra lab --extra gpu pyproject.toml
 compile "$locks/engine.txt" --override requirements/engine-overrides.txt \
   --no-emit-package torch --no-emit-package triton requirements/engine.in
 pin "$locks/transformers-5.12.1.txt" transformers==5.12.1 tokenizers==0.22.2
+pin "$locks/triton.txt" triton==3.9.0 # tests only: its interpreter runs the content witness's kernels
 for version in 0.5.9 0.5.10 0.5.12 0.5.14 0.5.16 0.5.18 0.5.20 0.5.22 0.5.23; do
   pin "$locks/sglang-$version.txt" "sglang==$version"
 done

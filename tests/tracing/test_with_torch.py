@@ -9,6 +9,7 @@ import pytest
 
 from .elsewhere import environment
 
+INTERPRETED = "test_kernels.py"  # needs triton, which is no part of the demo engine: in the matrix only
 FOLDER = Path(__file__).parent / "with_torch"
 PYTEST = """
 import sys
@@ -18,16 +19,22 @@ sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
+FILES = [
+    pytest.param(path.name, marks=[pytest.mark.matrix] if path.name == INTERPRETED else [])
+    for path in sorted(FOLDER.glob("test_*.py"))
+]
+
+
 @pytest.mark.engine
-@pytest.mark.parametrize("file", sorted(path.name for path in FOLDER.glob("test_*.py")))
+@pytest.mark.parametrize("file", FILES)
 def test_with_real_tensors(file):
-    from hicache_proof.demo.environment import ensure
+    from hicache_proof.demo.environment import ensure, extra
 
     ours = str(Path(pytest.__file__).parents[1])
     options = ["-q", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(FOLDER)]
     done = subprocess.run(
         [ensure().python, "-c", PYTEST, ours, *options, "--import-mode=importlib", str(FOLDER / file)],
-        env=environment(),
+        env=environment(paths=[extra("triton")] if file == INTERPRETED else []),
         capture_output=True,
         text=True,
         timeout=300,

@@ -50,6 +50,13 @@ def ensure(version: str = NEWEST, say: Say | None = None) -> Environment:
     return Environment(release, python, paths, _model(root, python, say))
 
 
+def extra(lock: str, say: Say | None = None) -> Path:
+    """A folder for ``PYTHONPATH`` with the packages of one more lock. Raises SetupError."""
+    say = say or _say_on_stderr
+    root = cache_root()
+    return _layer(root, _base(root, say) / "bin" / "python", lock, say)
+
+
 def _base(root: Path, say: Say) -> Path:
     lock = LOCKS / "engine.txt"
 
