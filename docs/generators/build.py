@@ -7,7 +7,19 @@ from pathlib import Path
 
 import click
 
-from . import alerts, command_line, compatibility, h200, manual, metrics, recorder, settings, verdicts
+from . import (
+    alerts,
+    certificate,
+    command_line,
+    compatibility,
+    h200,
+    manual,
+    metrics,
+    recorder,
+    settings,
+    spans,
+    verdicts,
+)
 from .markdown import between
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +38,8 @@ def outputs(root: Path) -> dict[Path, str]:
         "records.md": recorder,
         "verdicts.md": verdicts,
         "alerts.md": alerts,
+        "spans.md": spans,
+        "certificate.md": certificate,
     }
     releases = compatibility.rendered(compatibility.read(root / ROWS))
     marked = {path: {"compatibility": releases} for path in READMES} | {H200: h200.parts()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from hicache_exporter.core.engine_families import FIRST, ROWS, Row
 from hicache_exporter.names import FAMILIES, Family
 
 from .markdown import cell, code, codes, page, table
@@ -28,8 +29,40 @@ source is gone, it is gone in the same answer. Known tiers start at 0.
 """
 
 
+ENGINE = """
+## Where the engine's families come from
+
+Which metric of SGLang each of them takes over, from which release on, and what has to be switched on. Of several
+metrics for one family the first that the engine has is taken. *Ranks*: where every rank *repeats* the same logical
+tokens, they are counted once; where each has its *share*, shares are added up. What a release with these flags should
+have and has not is told by `hicache_engine_family_missing`.
+"""
+
+
 def rendered() -> str:
-    return page("Metrics", INTRODUCTION, *_sections(), source="exporter/hicache_exporter/names.py")
+    parts = (INTRODUCTION, *_sections(), ENGINE, _engine())
+    return page("Metrics", *parts, source="exporter/hicache_exporter/names.py and core/engine_families.py")
+
+
+def _engine() -> str:
+    head = ("family", "labels", "SGLang's metric", "from", "ranks", "needs")
+    return table(head, [_engine_line(row) for row in ROWS])
+
+
+def _engine_line(row: Row) -> tuple[str, ...]:
+    labels = [f'{label}="{value}"' for label, value in row.labels.items()]
+    if row.split is not None:
+        labels.append(row.split.ours)
+    since = "0.5.9 or older" if row.since == FIRST else ".".join(map(str, row.since))
+    needs = row.needs.value
+    return (
+        code(row.family.series),
+        codes(labels),
+        code(f"sglang:{row.engine}"),
+        since,
+        row.ranks.name.lower(),
+        code(needs) if needs.startswith("--") else needs,
+    )
 
 
 def _sections() -> Iterable[str]:

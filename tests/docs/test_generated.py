@@ -21,9 +21,12 @@ def generators(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import generators.alerts
     import generators.build
+    import generators.certificate
     import generators.compatibility
+    import generators.h200
     import generators.markdown
     import generators.settings
+    import generators.spans
     import generators.website
 
     return generators
@@ -109,3 +112,24 @@ def test_on_the_site_what_is_no_page_is_no_link(generators) -> None:
     assert generators.website.moved("the [schema](proof/x.json), [b](https://b.example)", "overview.md") == (
         "the schema, [b](https://b.example)"
     )
+
+
+def test_every_attribute_of_our_spans_is_shown_on_a_recorded_request(generators) -> None:
+    from hicache_exporter.core import span_names
+
+    shown = generators.spans.rendered()
+    names = {value for name, value in vars(span_names).items() if name.isupper() and isinstance(value, str)}
+    assert len(names) > 25
+    assert {name for name in names if f"`{name}`" not in shown and f"## {name}" not in shown} == set()
+
+
+def test_a_field_of_the_certificate_has_the_words_of_the_code(generators) -> None:
+    shown = generators.certificate.rendered()
+    assert "| `at` | string or null | yes | When it was admitted, RFC 3339; None: not known. |" in shown
+    assert "| `transfers` | list of [Transfer](#transfer) or null |" in shown
+
+
+def test_the_planted_row_is_in_the_report_of_the_h200s(generators) -> None:
+    damaged = [line for line in generators.h200.reads().splitlines() if "on purpose" in line]
+    assert len(damaged) == 2
+    assert all("| **1** |" in line and line.endswith("| damaged |") for line in damaged)
