@@ -26,7 +26,8 @@ from .traffic import prompt
 from .waiting import wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.engine, pytest.mark.timeout(600)]
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "tracing.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE, REFERENCE = DOCS / "guides" / "tracing.md", DOCS / "reference" / "spans.md"
 PROTOCOLS = ("grpc", "http/protobuf")
 HIT, LOAD = names.HIT.format(tier="host"), names.TRANSFER.format(direction="host_to_device")
 UNTRACED = "0" * 16
@@ -146,7 +147,7 @@ def test_a_transfer_that_served_two_requests_is_linked_to_both(
 def test_names_and_attributes_are_those_of_the_guide(
     protocol: str, receivers: dict[str, Receiver], shared: list[str]
 ) -> None:
-    documented = re.findall(r"`([a-z_.]+(?: [a-z_]+)?)`", GUIDE.read_text())
+    documented = re.findall(r"`([a-z_.]+(?: [a-z_]+)?)`", GUIDE.read_text() + REFERENCE.read_text())
     ours = [span for span in list(receivers[protocol].spans) if span["scope"][0] == names.SCOPE]
     kinds = {span["name"] for span in ours}
     assert {names.REQUEST, names.LOOKUP, HIT, LOAD} <= kinds <= set(documented)
