@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from hicache_exporter import __version__
+
 NEEDS_CLICK = (
     "hicache-witness: this command needs the exporter's packages, which are not installed here: "
     "pip install '.[exporter]' in its checkout (launch works without them)"
@@ -20,6 +22,8 @@ def main() -> None:
     if sys.argv[1:2] == ["launch"]:
         launch(sys.argv[2:])
     run = _commands()
+    if run is None and sys.argv[1:] == ["--version"]:
+        run = version
     if run is None:
         print(NEEDS_CLICK, file=sys.stderr)
         sys.exit(2)
@@ -31,6 +35,11 @@ def launch(arguments: list[str]) -> None:
     from hicache_tracing.launch import main as launch_main
 
     sys.exit(launch_main(arguments))
+
+
+def version() -> None:
+    """What the command line says itself where click is."""
+    print(f"hicache-witness, version {__version__}")
 
 
 def _commands() -> Callable[[], object] | None:

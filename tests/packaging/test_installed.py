@@ -76,6 +76,11 @@ def test_without_the_exporters_packages_it_says_how_to_get_them(bare: Path, comm
     assert "Traceback" not in said.stderr
 
 
+def test_it_tells_its_version_without_any_other_package(bare: Path, release: Release) -> None:
+    said = run([str(bare / "hicache-witness"), "--version"])
+    assert said.stdout == f"hicache-witness, version {release.wheel.name.split('-')[1]}\n"
+
+
 def test_launch_needs_no_other_package(bare: Path) -> None:
     said = run([str(bare / "hicache-witness"), "launch", "--", "env"])
     assert said.returncode == 0, said.stderr
