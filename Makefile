@@ -19,10 +19,10 @@ PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 # These share nothing with each other; a test with a real engine or Prometheus wants the machine for itself.
 QUICK := not engine and not stack and not matrix and not chaos
 
-.PHONY: help demo test check bench bench-gpu matrix chaos soak setup engine system docs dist lock clean
+.PHONY: help demo test check bench bench-fleet bench-gpu matrix chaos soak setup engine system docs dist lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup ## prove one real L2 -> L1 read on this machine, no GPU needed; writes out/demo/report.html
 	@$(BIN)/hicache-witness demo
@@ -36,14 +36,20 @@ test: setup system engine lint ## everything, the real engine and real Prometheu
 check: setup lint ## lint, types and the quick tests; under 2 minutes
 	@$(BIN)/pytest -q -n auto -m "$(QUICK)"
 
-# The others in benchmarks/ want a GPU or running servers; each says at its top what it needs.
-BENCHMARKS := seam_cost ring_to_ledger engine_text engine_fleet pcie_sampler
+# The others in benchmarks/ want a GPU, running servers or more time; each says at its top what it needs.
+BENCHMARKS := seam_cost ring_to_ledger fact_to_metrics engine_text engine_fleet pcie_sampler spans engine_calls
+KEEP := --history benchmarks/history.jsonl
 
-bench: setup ## what recording, reading and judging cost on this machine
-	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
+bench: setup engine ## what recording, reading and judging cost here; under 6 minutes, kept in docs/performance.md
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(KEEP); done
+	@$(BIN)/python benchmarks/report.py
 
-bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, CUDA and triton)
-	@PYTHONPATH=tracing_patch $(PYTHON) benchmarks/content_kernel.py
+bench-fleet: setup system ## what a fleet costs, with Debian's Prometheus; 4 minutes, kept in docs/fleet.md
+	@$(BIN)/python benchmarks/fleet.py $(KEEP)
+	@$(BIN)/python benchmarks/report.py
+
+bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, CUDA, triton and msgspec)
+	@PYTHONPATH=tracing_patch $(PYTHON) benchmarks/content_kernel.py $(KEEP)
 
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py

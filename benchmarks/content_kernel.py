@@ -1,6 +1,6 @@
 """What the content witness costs on a GPU, and whether it sees what it must see. Needs torch with CUDA and triton.
 
-    python benchmarks/content_kernel.py [--json FILE]
+    python benchmarks/content_kernel.py
 
 Shape: Qwen2-7B (28 layers, 4 KV heads of 128, bf16: 57,344 bytes of KV a token), 65,536 slots, operations of 32,000
 tokens (1.8 GB). GPU times are medians over CUDA events, scheduler times medians of the calls that a seam makes; those
@@ -10,13 +10,13 @@ launched directly; without that a launch costs several times as much.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
 import time
 from types import SimpleNamespace
 
+import form
 import torch
 
 from hicache_tracing.records import ContentMode
@@ -162,9 +162,8 @@ def agrees_with_cpu() -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="write the figures to FILE")
-    arguments = parser.parse_args()
+    given = form.options(__doc__).parse_args()
+    bench = form.Bench("content_kernel", given.history, gpu=torch.cuda.get_device_name())
     buffers = pool("cuda")
     size = TOKENS * 2 * LAYERS * HEADS * DIM * 2
     source = torch.empty(size, dtype=torch.uint8, device="cuda")
@@ -182,14 +181,22 @@ def main() -> int:
         "recompiles": recompiles(),
         "seen": seen(buffers),
     }
-    figures["full_over_one_read"] = figures["full"]["compare_gpu_ms"] / read  # type: ignore[index]
-    figures["sampled_over_full"] = figures["sampled"]["compare_gpu_ms"] / figures["full"]["compare_gpu_ms"]  # type: ignore[index]
-    text = json.dumps(figures, indent=1)
-    print(text)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(text)
-    return 0
+    print(json.dumps(figures, indent=1))
+    add(bench, read, figures["full"], figures["sampled"])  # type: ignore[arg-type]
+    return bench.end()
+
+
+def add(bench: form.Bench, read: float, full: dict[str, float], sampled: dict[str, float]) -> None:
+    bench.add("signing, full", full["sign_gpu_ms"], "ms")
+    bench.add("comparing, full", full["compare_gpu_ms"], "ms")
+    bench.add("one read of the bytes at the measured copy bandwidth", read, "ms")
+    bench.add("full over one read", full["compare_gpu_ms"] / read, "times", form.at_most(1.5))
+    bench.add("comparing, sampled", sampled["compare_gpu_ms"], "ms")
+    share = 100 * sampled["compare_gpu_ms"] / full["compare_gpu_ms"]
+    bench.add("sampled over full", share, "%", form.at_most(10))
+    calls = [us for cost in (full, sampled) for name, us in cost.items() if name.endswith("_scheduler_us")]
+    bench.add("scheduler's thread, the cheapest operation", min(calls), "µs an operation", form.at_most(60))
+    bench.add("scheduler's thread, the dearest operation", max(calls), "µs an operation", form.at_most(60))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ order that turns round every round (A B, B A, ...), so that drift of the machine
 - load: requests a second with --concurrency requests at once
 
 The figure of a server is the median over rounds of (its value / the first server's value - 1), with the 95% bootstrap
-interval. Prints JSON.
+interval; "furthest edge" is the end of that interval that lies further from zero.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import aiohttp
+import form
 import numpy as np
 from scipy import stats
 
@@ -103,11 +105,11 @@ async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, list[flo
     return values
 
 
-def compare(values: dict[str, dict[str, list[float]]]) -> dict[str, object]:
+def compare(values: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, Any]]:
     base = next(iter(values))
-    figures: dict[str, object] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for metric, reference in values[base].items():
-        row: dict[str, object] = {base: {"median": float(np.median(reference)), "rounds": len(reference)}}
+        row: dict[str, Any] = {base: {"median": float(np.median(reference)), "rounds": len(reference)}}
         for name, found in values.items():
             if name == base:
                 continue
@@ -123,7 +125,7 @@ def compare(values: dict[str, dict[str, list[float]]]) -> dict[str, object]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = form.options(__doc__)
     parser.add_argument("--server", action="append", required=True, metavar="NAME=URL")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--load-rounds", type=int, default=12)
@@ -132,13 +134,21 @@ def main() -> int:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=3600, help="begin no further round after this time")
     parser.add_argument("--raw", help="write every single value to this file")
+    parser.add_argument("--gpu", help="what the servers run on")
     arguments = parser.parse_args()
+    bench = form.Bench("engine_overhead", arguments.history, arguments.gpu)
     values = asyncio.run(measure(arguments))
     if arguments.raw:
         with open(arguments.raw, "w") as file:
             json.dump(values, file)
-    print(json.dumps(compare(values), indent=1))
-    return 0
+    figures = compare(values)
+    print(json.dumps(figures, indent=1))
+    for metric, row in figures.items():
+        for name, found in list(row.items())[1:]:  # the first is the server that the others are held against
+            low, high = found["interval_percent"]
+            figure = f"{metric}: {name} against {next(iter(row))}, furthest edge of the interval"
+            bench.add(figure, max(abs(low), abs(high)), "%", form.at_most(0.5), interval=(low, high))
+    return bench.end()
 
 
 if __name__ == "__main__":

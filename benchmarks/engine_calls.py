@@ -1,0 +1,134 @@
+"""How often a request passes a seam on the real engine, and what all of that adds to it. Needs ``make engine``.
+
+    python benchmarks/engine_calls.py [--rounds 25]
+
+SGLang 0.5.23 on CPU with a tiny model, content checking off, one request of 300 tokens and 8 answer tokens at a time. A
+meter stands around every seam of the scheduler's process and takes the time of the whole call without the engine's own
+function in it. Prompts are asked cold, again (L1), and once more after others have pushed them out of L1 (L2); in every
+second round with the meter alone, the seams left out, so that its own share is known there and then. What is added is
+the median difference of such a pair of rounds, with a 95 % bootstrap interval.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import form
+import httpx
+import numpy as np
+from scipy import stats
+
+from hicache_proof.demo.engine import Engine, EngineSpec
+
+METER = Path(__file__).parent / "seam_meter"
+CELL = struct.Struct("<64sQq")  # as the meter writes it: seam, calls, nanoseconds
+SWITCH = 255 * CELL.size + 64
+PROMPT, ANSWER, SETTLE = 300, 8, 0.05
+KINDS = ("cold", "L1 hit", "L2 hit")
+
+
+class Passed(NamedTuple):
+    """What one request passed on its way."""
+
+    calls: Counter[str]
+    us: float
+
+
+class Meter:
+    """What the engine's processes passed since the last look, and whether the seams are left out."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._calls: Counter[str] = Counter()
+        self._ns = 0
+
+    def leave_out(self, seams: bool) -> None:
+        for path in self._folder.glob("*.cells"):
+            with path.open("r+b") as file:
+                file.seek(SWITCH)
+                file.write(int(seams).to_bytes(8, "little"))
+
+    def look(self) -> Passed:
+        calls: Counter[str] = Counter()
+        ns = 0
+        for path in self._folder.glob("*.cells"):
+            for raw, count, took in CELL.iter_unpack(path.read_bytes()[: 255 * CELL.size]):
+                calls[raw.rstrip(b"\0").decode()] += count
+                ns += took
+        passed = Passed(calls - self._calls, (ns - self._ns) / 1e3)
+        self._calls, self._ns = calls, ns
+        return passed
+
+
+def ask(engine: Engine, ids: list[int]) -> int:
+    """Cached tokens of the answer."""
+    body = {"input_ids": ids, "sampling_params": {"temperature": 0, "max_new_tokens": ANSWER, "ignore_eos": True}}
+    reply = httpx.post(f"{engine.url}/generate", json=body, timeout=60, trust_env=False).raise_for_status().json()
+    time.sleep(SETTLE)  # the backup of what it computed ends after the answer
+    return int(reply["meta_info"]["cached_tokens"])
+
+
+def one_round(engine: Engine, meter: Meter, draw: Callable[[], list[int]]) -> list[Passed]:
+    """One prompt in each of KINDS."""
+    ids, found = draw(), []
+    for kind in KINDS:
+        if kind == "L2 hit":
+            for _ in range(engine.spec.max_total_tokens // PROMPT + 1):
+                ask(engine, draw())
+        meter.look()
+        cached = ask(engine, ids)
+        if (cached > 0) != (kind != "cold"):
+            raise SystemExit(f"these figures mean nothing: a request meant as {kind} had {cached} cached tokens")
+        found.append(meter.look())
+    return found
+
+
+def measure(engine: Engine, meter: Meter, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
+    """Pairs: with the seams, and with the meter alone."""
+    chance = random.Random(1)
+    pairs = []
+    for turn in range(-2, rounds):  # the first warm the process up
+        both = {}
+        for seams in (True, False) if turn % 2 else (False, True):
+            meter.leave_out(not seams)
+            both[seams] = one_round(engine, meter, lambda: chance.choices(range(3, 500), k=PROMPT))
+        if turn >= 0:
+            pairs.append(list(zip(both[True], both[False], strict=True)))
+    return dict(zip(KINDS, map(list, zip(*pairs, strict=True)), strict=True))
+
+
+def main() -> int:
+    options = form.options(__doc__)
+    options.add_argument("--rounds", type=int, default=16)
+    given = options.parse_args()
+    bench = form.Bench("engine_calls", given.history)
+    with tempfile.TemporaryDirectory() as folder:
+        spec = EngineSpec(content="off", paths=(METER,), variables={"SEAM_METER": folder})
+        with Engine(spec, Path(folder) / "engine") as engine:
+            found = measure(engine, Meter(Path(folder)), given.rounds)
+    if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
+        raise SystemExit("these figures mean nothing: no request was loaded back from L2")
+    for kind, pairs in found.items():
+        together = sum((passed.calls for passed, _ in pairs), Counter())
+        most = ", ".join(f"{name} {count / len(pairs):.3g}" for name, count in together.most_common(5))
+        calls = statistics.median(passed.calls.total() for passed, _ in pairs)
+        bench.add(f"{kind}: seam calls a request", calls, "calls", note=f"most often, a request: {most}")
+        added = [with_seams.us - alone.us for with_seams, alone in pairs]
+        edge = stats.bootstrap((added,), np.median, n_resamples=2000).confidence_interval
+        interval = (float(edge.low), float(edge.high))
+        middle = statistics.median(added)
+        bench.add(f"{kind}: added to a request", middle, "µs", form.at_most(100), interval=interval)
+    return bench.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
