@@ -32,6 +32,21 @@ def test_a_chunked_prefill_that_is_off_is_no_limit():
     assert described("0.5.23-cpu", chunked_prefill_size=-1)[0].chunked_prefill_tokens is None
 
 
+@pytest.mark.parametrize(
+    ("at_start", "now", "found"),
+    [
+        (None, {"hicache_storage_backend": "file", "hicache_storage_prefetch_policy": "timeout"}, ("file", "timeout")),
+        ("file", {"hicache_storage_backend": None, "hicache_storage_prefetch_policy": "timeout"}, (None, "timeout")),
+        ("file", {}, ("file", "best_effort")),
+    ],
+    ids=["attached later", "detached since", "not told"],
+)
+def test_storage_is_what_the_scheduler_has_now_not_what_it_was_started_with(at_start, now, found):
+    started = {"hicache_storage_backend": at_start, "hicache_storage_prefetch_policy": "best_effort"}
+    facts, _ = described("0.5.23-cpu", **started, internal_states=[now])
+    assert (facts.storage_backend, facts.prefetch_policy) == found
+
+
 def test_secrets_on_the_command_line_are_left_out():
     facts, _ = described("0.5.23-cpu", launch_command="--api-key a --admin-api-key=b --port 1", api_key="a")
     assert facts.launch_command == "--api-key (redacted) --admin-api-key=(redacted) --port 1"

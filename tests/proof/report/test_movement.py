@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hicache_proof.lab.run import Energy
 from hicache_proof.report import movement, view
 
+from ..evidences import transfer
 from ..lab.fake_engine import BYTES_PER_TOKEN
 
 
@@ -34,6 +35,12 @@ def test_a_transfer_that_nobody_timed_has_no_bandwidth(proven):
         for one in proven.requests
     )
     assert rows(replace(proven, requests=untimed))["C"].speed == view.DASH
+
+
+def test_bytes_that_one_transfer_does_not_tell_leave_no_bandwidth():
+    assert movement.speed([transfer(bytes=1000, device_seconds=0.5)]) == 2000
+    assert movement.speed([transfer(bytes=1000, device_seconds=0.5), transfer(bytes=None, device_seconds=0.5)]) is None
+    assert movement.speed([]) is None
 
 
 def test_where_nobody_saw_transfers_none_is_claimed(unwatched):
