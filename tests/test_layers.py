@@ -45,6 +45,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "hicache_dashboards.session.rings": (
         "hicache_dashboards.session", "hicache_exporter", "hicache_proof.verdict", RECORDS, "*",
     ),  # it runs the sidecar's own parts on recorded rings
+    "hicache_dashboards.session.tape": ("hicache_dashboards.session", "hicache_exporter", RECORDS, "*"),
     **dict.fromkeys(PURE, (*PURE, RECORDS, "msgspec")),
     "hicache_proof.stats": ("msgspec", "numpy", "scipy"),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -31,7 +31,7 @@ from hicache_exporter.config import Settings
 from hicache_exporter.core.engine_ledger import Case
 from hicache_exporter.core.engine_report import EngineReport
 from hicache_exporter.core.rank_process import RankProcess
-from hicache_exporter.follower import Follower
+from hicache_exporter.follower import Follower, Lives
 from hicache_exporter.judging import Judging
 from hicache_exporter.rank_processes import rank_processes
 from hicache_exporter.registry import Collector, Registry
@@ -40,6 +40,7 @@ from hicache_exporter.sources.engines import Engines
 from hicache_exporter.sources.gpu_probe import GpuProbe
 from hicache_exporter.sources.host import Host
 from hicache_exporter.sources.numa_watch import NumaWatch
+from hicache_exporter.sources.process import is_alive
 from hicache_exporter.sources.ring_folder import RingFolder
 from hicache_exporter.sources.targets import Targets
 from hicache_exporter.spanning import Spanning
@@ -69,16 +70,21 @@ LOOK_NS = 2_000_000_000
 LOOK_SECONDS = 1.0
 PATIENCE_NS = 300_000_000
 
+Clock = Callable[[], int]
+"""Nanoseconds, as CLOCK_MONOTONIC gives them."""
+
 
 class App:
     """Owns every source; ``scrape`` and the pages look at what they last knew."""
 
-    def __init__(self, settings: Settings) -> None:
-        now_ns = monotonic_ns()
+    def __init__(self, settings: Settings, clock: Clock = monotonic_ns, lives: Lives = is_alive) -> None:
+        """``clock``: that of the rings' records; another one, and ``lives``, where they come from a recording."""
+        now_ns = clock()
+        self._clock = clock
         self.settings = settings
         self.targets = Targets(settings.engines, settings.engine_files)
         assign = assign_to(self.targets.current, named=settings.names_engines)
-        self.follower = Follower(RingFolder(settings.ring_folder), assign, now_ns)
+        self.follower = Follower(RingFolder(settings.ring_folder), assign, now_ns, lives)
         self.host = Host()
         self.probe = None if {"gpu", "pcie"} <= settings.off else GpuProbe(Path(settings.ring_folder))
         self.numa = NumaWatch(lambda: [rank.pid for rank in self._ranks()])
@@ -150,7 +156,7 @@ class App:
 
     async def look(self) -> None:
         """For people: the rings as they are now, the engines as they were two seconds ago at most."""
-        now_ns = monotonic_ns()
+        now_ns = self._clock()
         if self.engines is not None and now_ns - self._looked_ns > LOOK_NS and "engine" not in self.settings.off:
             self._looked_ns = now_ns
             await self._refresh(self.engines, LOOK_SECONDS)
@@ -172,7 +178,7 @@ class App:
     async def _follow(self) -> None:
         while True:
             try:
-                for _ in self.follower.steps(monotonic_ns()):
+                for _ in self.follower.steps(self._clock()):
                     await asyncio.sleep(0)
                 self._judge()
             except Exception:
@@ -183,16 +189,16 @@ class App:
     def _pause(self) -> float:
         if self.follower.behind:
             return 0
-        return BUSY_SECONDS if monotonic_ns() - self.follower.moved_ns < BUSY_FOR_NS else IDLE_SECONDS
+        return BUSY_SECONDS if self._clock() - self.follower.moved_ns < BUSY_FOR_NS else IDLE_SECONDS
 
     def catch_up(self) -> None:
         """Take in what the rings hold at this moment, a round at most."""
-        for _ in self.follower.steps(monotonic_ns()):
+        for _ in self.follower.steps(self._clock()):
             pass
         self._judge()
 
     def _judge(self) -> None:
-        now_ns = monotonic_ns()
+        now_ns = self._clock()
         engines = self.follower.engines.values()
         cases, self._held = [*self._held, *(case for engine in engines for case in engine.due(now_ns))], []
         told = False

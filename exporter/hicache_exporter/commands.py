@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "doctor": ("hicache_proof.doctor.command", "doctor", "Say what is wrong with an engine's HiCache, and why."),
     "storage": ("hicache_proof.storage.command", "storage", "See, attach or detach L3 of a running engine."),
     "verify": ("hicache_proof.verify_command", "command", "Check a proof certificate again."),
+    "replay": ("hicache_exporter.replay.command", "replay", "Serve a recorded session, without an engine."),
     "rules": ("hicache_dashboards.command", "rules", "Print Prometheus rules and alerts, with your thresholds."),
 }
 

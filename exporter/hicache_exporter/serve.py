@@ -176,7 +176,7 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
     )
     await runner.setup()
     try:
-        await _listen(runner, settings, security)
+        await listen(runner, settings, security)
         await app.start()
         scheme = "http" if security.context is None else "https"
         log.info(
@@ -188,7 +188,8 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
     log.info("stopped")
 
 
-async def _listen(runner: web.AppRunner, settings: Settings, security: WebSecurity) -> None:
+async def listen(runner: web.AppRunner, settings: Settings, security: WebSecurity) -> None:
+    """Raises click.ClickException with what to do."""
     try:
         await web.TCPSite(runner, settings.host or None, settings.port, ssl_context=security.context).start()
     except OSError as error:

@@ -77,7 +77,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Repla
     with ExitStack() as programs:
         for path in SESSIONS:
             folder, listen = tmp_path_factory.mktemp(path.stem), f"127.0.0.1:{free_port()}"
-            command = [sys.executable, "-m", "hicache_dashboards.session", "replay", str(path), "--listen", listen]
+            command = [sys.executable, "-m", "hicache_exporter.cli", "replay", str(path), "--listen", listen]
             programs.enter_context(running(command, folder / "replay.log", f"http://{listen}/-/healthy"))
             prometheus = Prometheus(folder / "prometheus", [{"targets": [listen]}], f"127.0.0.1:{free_port()}", FAST)
             programs.enter_context(prometheus.run())
@@ -131,7 +131,7 @@ def test_what_nobody_kept_of_the_h200s_is_missing_and_not_zero(played: dict[str,
 
 
 def test_a_file_that_is_no_session_is_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hicache_dashboards.session", "replay", str(tmp_path / "none.xz")]
+    command = [sys.executable, "-m", "hicache_exporter.cli", "replay", str(tmp_path / "none.xz")]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 2
     assert "none.xz" in run.stderr

@@ -6,6 +6,7 @@ a reset every few minutes would show as a restart.
 
 from __future__ import annotations
 
+import base64
 import json
 import lzma
 import re
@@ -24,6 +25,17 @@ class Frame:
     """Seconds since the session began."""
     text: str
     """OpenMetrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a file holds: lines of frames, and since 0.2 before them the flight recorders of the same minutes."""
+
+    frames: list[Frame]
+    rings: tuple[bytes, ...] = ()
+    """Whole ring files, one a rank."""
+    begin_ns: int | None = None
+    """When the session began on the clock of the rings, CLOCK_MONOTONIC of the engine's machine."""
 
 
 class Session:
@@ -57,12 +69,26 @@ class Session:
 
 
 def load(path: Path) -> Session:
+    return Session(read(path).frames)
+
+
+def read(path: Path) -> Recording:
+    """Raises OSError, lzma.LZMAError, EOFError, or ValueError for a file that is no session."""
+    frames, rings, begin_ns = list[Frame](), list[bytes](), None
     with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return Session([Frame(*json.loads(line)) for line in lines])
+        for line in map(json.loads, lines):
+            if isinstance(line, dict):
+                rings.append(base64.b64decode(line["ring"]))
+                begin_ns = int(line["begin_ns"])
+            else:
+                frames.append(Frame(*line))
+    return Recording(frames, tuple(rings), begin_ns)
 
 
-def save(path: Path, frames: Iterable[Frame]) -> None:
+def save(path: Path, frames: Iterable[Frame], rings: Iterable[bytes] = (), begin_ns: int = 0) -> None:
     with lzma.open(path, "wt", encoding="utf-8", preset=9) as lines:
+        for ring in rings:
+            lines.write(json.dumps({"ring": base64.b64encode(ring).decode(), "begin_ns": begin_ns}) + "\n")
         for frame in frames:
             lines.write(json.dumps([frame.at, frame.text]) + "\n")
 

@@ -1,0 +1,1 @@
+"""``hicache-witness replay``: the sidecar on a recorded session; all behind it can be tried without an engine."""
