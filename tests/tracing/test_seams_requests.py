@@ -88,6 +88,32 @@ class TestLookupAndAdmission:
         engine.tree.reset()
         assert engine.session.promised == {}
 
+    def test_deferred_after_its_load_it_is_admitted_once_and_what_was_loaded_counts_once(self, engine, monkeypatch):
+        """The rows are on the device when it is tried again: the load is told, and no second one."""
+        engine.serve("first", PROMPT)
+        engine.scheduler.evict(300)
+        adder = engine.module("managers.schedule_policy").PrefillAdder
+        refuse, tried = engine.module("managers.schedule_policy").AddReqResult.NO_TOKEN, []
+        wrapper = adder.add_one_req
+
+        def too_late(self, req, *others, **named):
+            result = wrapper(self, req, *others, **named)
+            tried.append(req.rid)
+            if len(tried) == 1:
+                self.can_run_list.clear()
+                return refuse
+            return result
+
+        monkeypatch.setattr(adder, "add_one_req", too_late)
+        engine.serve("again", LONGER)
+        assert tried == ["again", "again"]
+        ring = engine.ring()
+        assert [record.rid for record in ring.of(Kind.ADMIT)] == ["first", "again"]
+        assert [record.rid for record in ring.of(Kind.LOAD_BACK)] == ["again"]
+        assert [record.rid for record in ring.of(Kind.LOAD)] == ["again"]
+        promises = [(fact["device_tokens"], fact["host_tokens"]) for fact in ring.facts(Kind.LOOKUP)]
+        assert promises == [(0, 0), (0, 300), (300, 0)]
+
     def test_two_requests_with_one_promise_are_two_lookups(self, engine):
         engine.scheduler.receive("one", PROMPT)
         engine.scheduler.receive("other", PROMPT)

@@ -49,8 +49,32 @@ class TestPrefetch:
         assert used.named()["used_tokens"] == 199
 
     def test_too_short_is_declined(self, stored):
+        stored.tree.prefetch_threshold = 256
         stored.scheduler.receive("short", PROMPT[:100])
-        assert outcomes(stored) == [("short", PrefetchOutcome.DECLINED)]
+        assert outcomes(stored) == [("short", PrefetchOutcome.TOO_SHORT)]
+        [facts] = stored.ring().facts(Kind.STORAGE_PREFETCH)
+        assert (facts["asked_tokens"], facts["operation_id"]) == (100, ABSENT)
+
+    def test_too_short_once_it_is_cut_to_whole_pages(self, stored):
+        stored.tree.prefetch_threshold, stored.tree.page_size = 100, 64
+        stored.scheduler.receive("short", PROMPT[:100])
+        assert outcomes(stored) == [("short", PrefetchOutcome.TOO_SHORT)]
+
+    @pytest.mark.parametrize(
+        ("occupied", "outcome"), [(500, PrefetchOutcome.RATE_LIMITED), (499, PrefetchOutcome.DECLINED)]
+    )
+    def test_declined_for_what_is_under_way_if_that_can_be_seen(self, stored, occupied, outcome):
+        stored.tree.prefetch_threshold = 0
+        controller = stored.tree.cache_controller
+        controller.prefetch_tokens_occupied, controller.prefetch_capacity_limit = occupied, 500
+        stored.scheduler.receive("declined", PROMPT[:100])
+        assert outcomes(stored) == [("declined", outcome)]
+
+    def test_declined_and_this_engine_does_not_say_why(self, stored, monkeypatch):
+        monkeypatch.delattr(type(stored.tree), "prefetch_threshold", raising=False)
+        vars(stored.tree).pop("prefetch_threshold", None)
+        stored.scheduler.receive("declined", PROMPT[:100])
+        assert outcomes(stored) == [("declined", PrefetchOutcome.DECLINED)]
 
     def test_revoked(self, stored, release):
         stored.scheduler.receive("first", PROMPT)

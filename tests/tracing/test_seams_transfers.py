@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from types import SimpleNamespace
+
 from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
 
 from .engines import engine as running
@@ -171,6 +174,42 @@ class TestReset:
 
     def test_of_a_tree_under_construction_is_none(self, engine):
         assert engine.ring().of(Kind.RESET) == []
+
+
+class PoolName(StrEnum):
+    KV = "kv"
+    SWA = "swa"
+    MAMBA = "mamba"
+
+
+class TestOfSeveralPools:
+    """A hybrid model: sliding-window rows and states travel with the KV, and the engine counts them by pool."""
+
+    def pools(self, engine, by_pool):
+        def pool(size):
+            return SimpleNamespace(host_pool=SimpleNamespace(size_per_token=size))
+
+        group = SimpleNamespace(
+            anchor_entry=SimpleNamespace(name=PoolName.KV, host_pool=SimpleNamespace(size_per_token=512)),
+            entry_map={PoolName.KV: pool(512), PoolName.SWA: pool(64)},
+        )
+        engine.tree.cache_controller.mem_pool_host = group
+        ack = SimpleNamespace(num_tokens_by_pool=by_pool, num_bytes=1000)
+        transfer = engine.session.submitted(engine.session.loads, ack, 0)
+        return transfer, [
+            (record.extra[: record.named()["length"]].decode(), *record.numbers[:3])
+            for record in engine.ring().of(Kind.TRANSFER_POOL)
+        ]
+
+    def test_each_beside_the_kv_has_its_own_record(self, engine):
+        transfer, told = self.pools(engine, {"kv": 300, "swa": 128, "mamba": 1})
+        assert told == [("swa", transfer, 128, 128 * 64), ("mamba", transfer, 1, ABSENT)]
+
+    def test_of_the_kv_alone_there_is_none(self, engine):
+        assert self.pools(engine, {"kv": 300})[1] == []
+
+    def test_nor_where_the_engine_does_not_count_by_pool(self, engine):
+        assert self.pools(engine, None)[1] == []
 
 
 class TestOthersWithTheSameClasses:

@@ -145,6 +145,26 @@ def ack_bytes(ack: Any, tokens: int, controller: Any) -> int:
     return tokens * per_token if per_token > 0 else ABSENT
 
 
+def other_pools(ack: Any, controller: Any) -> list[tuple[str, int, int]]:
+    """(name, tokens, bytes) of what a transfer moves beside the anchor pool's KV (0.5.18+: the ack counts by pool)."""
+    counts = getattr(ack, "num_tokens_by_pool", None) or {}
+    if len(counts) < 2:
+        return []
+    group = getattr(controller, "mem_pool_host", None)
+    entries = getattr(group, "entry_map", None) or {}
+    anchor = getattr(getattr(group, "anchor_entry", None), "name", "kv")
+    sizes = {_pool(name): getattr(entry.host_pool, "size_per_token", None) for name, entry in entries.items()}
+    return [
+        (name, int(tokens), ABSENT if sizes.get(name) is None else int(tokens) * int(sizes[name]))
+        for name, tokens in counts.items()
+        if name != _pool(anchor)
+    ]
+
+
+def _pool(name: Any) -> str:
+    return str(getattr(name, "value", name))
+
+
 def bytes_per_token(controller: Any) -> int:
     """KV bytes of one token on this rank: the host pool's ``size_per_token`` (a group keeps it in its anchor)."""
     pool = getattr(controller, "mem_pool_host", None)
@@ -239,9 +259,11 @@ def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
         "pp_rank": _rank(scheduler, "pp_rank"),
         "dp_rank": _rank(scheduler, "dp_rank"),
         "attn_tp_rank": _rank(scheduler, "attn_tp_rank", None),  # 0: the first of its group under DP attention
+        "attn_cp_rank": _rank(scheduler, "attn_cp_rank", None),  # 0: the first of those that share a prompt's attention
         "tp_size": argument("tp_size") or 1,
         "pp_size": argument("pp_size") or 1,
         "dp_size": argument("dp_size") or 1,
+        "attn_cp_size": argument("attn_cp_size") or 1,
         "page_size": getattr(tree, "page_size", None),
         "bytes_per_token": None if per_token == ABSENT else per_token,
         "model": argument("model_path"),

@@ -101,6 +101,7 @@ class Kind(IntEnum):
     STORAGE_PREFETCH = 21
     STORAGE_BACKUP = 22
     STORAGE_ATTACH = 23
+    TRANSFER_POOL = 24
 
 
 FIELDS: dict[Kind, tuple[str, ...]] = {
@@ -143,6 +144,9 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
         "timed",
         "producer_id",
     ),
+    # what one transfer moves of a pool beside the KV pool (sliding window, state, indexer), where the engine tells it;
+    # extra = the pool's name, UTF-8, of that length
+    Kind.TRANSFER_POOL: ("transfer_id", "tokens", "bytes", "length"),
     # the engine saw the transfer's finish event (finished 1) or dropped it in a reset (0);
     # device_ns: span between the engine's own two events, ABSENT where the engine does not time it
     Kind.TRANSFER_DONE: ("transfer_id", "direction", "tokens", "bytes", "device_ns", "finished"),
@@ -221,8 +225,10 @@ class PrefetchOutcome(IntEnum):
     TRANSFERRED = 1  # now in the host; used_tokens are those that were not there already
     REVOKED = 2
     DEADLINE = 3  # given up when the policy's time was over
-    DECLINED = 4  # too short, or too much under way
+    DECLINED = 4  # this engine does not let us see why
     USED = 5  # the request's admission collected it
+    TOO_SHORT = 6  # declined: fewer tokens than the threshold
+    RATE_LIMITED = 7  # declined: too much under way
 
 
 class ContentMode(IntEnum):

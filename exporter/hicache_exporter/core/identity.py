@@ -58,13 +58,13 @@ def parse_identity(facts: dict[str, Any]) -> Identity | None:
     pp_size, dp_size = (_number(facts, f"{kind}_size") or 1 for kind in ("pp", "dp"))
     parts = [f"dp{dp}"] * (dp_size > 1) + [f"pp{pp}"] * (pp_size > 1) + [f"tp{tp}"]
     # with data-parallel attention a tensor-parallel rank other than 0 may be the first of its own group
-    group_rank = _number(facts, "attn_tp_rank")
+    group_rank, context_rank = _number(facts, "attn_tp_rank"), _number(facts, "attn_cp_rank")
     return Identity(
         host=_text(facts, "host"),
         port=port,
         rank="-".join(parts),
         dp_rank=dp,
-        leads=(tp if group_rank is None else group_rank) == 0 and pp == 0,
+        leads=(tp if group_rank is None else group_rank) == 0 and not context_rank and pp == 0,
         tp_rank=tp,
         pp_rank=pp,
         page_size=_number(facts, "page_size"),

@@ -34,6 +34,11 @@ def test_with_data_parallel_attention_the_first_rank_of_each_group_leads():
     assert not leads(tp_size=4, dp_size=2, dp_rank=1, tp_rank=3, attn_tp_rank=1)
 
 
+def test_with_context_parallel_attention_ranks_that_share_a_prompt_have_one_that_leads():
+    assert leads(tp_size=4, tp_rank=0, attn_tp_rank=0, attn_cp_rank=0)
+    assert not leads(tp_size=4, tp_rank=2, attn_tp_rank=0, attn_cp_rank=1)
+
+
 @pytest.mark.parametrize("port", [None, 0, 70000, "30000", True])
 def test_without_a_port_it_is_not_known_whose_ring_it_is(port):
     assert parse_identity({**IDENTITY, "port": port}) is None

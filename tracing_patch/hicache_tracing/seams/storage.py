@@ -40,9 +40,16 @@ def _operation(entry: Any) -> Any:
 
 
 def _write(
-    session: Session, request: Any, operation: Any, outcome: PrefetchOutcome, *, used: int = 0, slots: Any = None
+    session: Session,
+    request: Any,
+    operation: Any,
+    outcome: PrefetchOutcome,
+    *,
+    asked: int = 0,
+    used: int = 0,
+    slots: Any = None,
 ) -> None:
-    asked = getattr(operation, "stats_requested_tokens", 0) or len(getattr(operation, "token_ids", None) or ())
+    asked = asked or getattr(operation, "stats_requested_tokens", 0) or len(getattr(operation, "token_ids", None) or ())
     runs, complete, packed = host_runs(slots) if slots is not None else (0, 1, b"")
     session.write(
         STORAGE_PREFETCH,
@@ -72,10 +79,22 @@ def prefetch(session: Session) -> tuple[Before, After]:
         operation = _operation(tree.ongoing_prefetch.get(request))
         if operation is not None:
             _write(session, request, operation, PrefetchOutcome.ASKED)
-        elif argument(args, kwargs, 3, "new_input_tokens"):
-            _write(session, request, None, PrefetchOutcome.DECLINED)
+        elif asked := len(argument(args, kwargs, 3, "new_input_tokens")):
+            _write(session, request, None, _why_declined(tree, asked), asked=asked)
 
     return before, after
+
+
+def _why_declined(tree: Any, asked: int) -> PrefetchOutcome:
+    """By the engine's own numbers, in the order in which it looks at them."""
+    threshold, page = getattr(tree, "prefetch_threshold", None), getattr(tree, "page_size", None) or 1
+    if threshold is not None and asked // page * page < threshold:
+        return PrefetchOutcome.TOO_SHORT
+    controller = tree.cache_controller
+    occupied = getattr(controller, "prefetch_tokens_occupied", None)
+    limit = getattr(controller, "prefetch_capacity_limit", None)
+    limited = occupied is not None and limit is not None and occupied >= limit
+    return PrefetchOutcome.RATE_LIMITED if limited else PrefetchOutcome.DECLINED
 
 
 def result(session: Session) -> tuple[Before, After]:
