@@ -65,6 +65,15 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         return self.tolerance > TOO_WIDE
 
 
+NOT_COMPARED = Answers(
+    tolerance=FLOOR,
+    comparisons=(),
+    markers=Markers(planted=0, followed=0, recalled=0, says="not told"),
+    acceptance=None,
+)
+"""Of a report that an earlier release wrote."""
+
+
 def tolerance(pairs: Sequence[tuple[Reply, Reply]]) -> float:
     """From pairs of answers to one prompt, neither of which followed a read of L2."""
     return max([FLOOR, *(FACTOR * difference(one, other) for one, other in pairs)])

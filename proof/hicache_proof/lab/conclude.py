@@ -6,7 +6,7 @@ reply, the engine's counters over the request's window, the answer against the L
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from hicache_proof.lab.answering import Answering, same
 from hicache_proof.lab.answers import Answers
 from hicache_proof.lab.engine import EngineFacts, Window
 from hicache_proof.lab.markers import Planted
+from hicache_proof.lab.reply import Reply
 from hicache_proof.lab.run import Measured, Outcome, Series
 from hicache_proof.lab.sentences import PROVEN, sentence
 from hicache_proof.lab.series import Asked
@@ -36,6 +37,7 @@ class Judged(NamedTuple):
     requests: tuple[Measured, ...]
     control: run.Control | None
     ttft: dict[str, Summary]
+    whole: dict[str, Summary]
     effect: Effect
     outcome: Outcome
     answers: Answers
@@ -64,7 +66,8 @@ def conclude(
             engine=control_facts,
             requests=control_requests or tuple(one for one in requests if one.series == "miss"),
         ),
-        ttft=_ttft(asked, baseline),
+        ttft=_by_series(asked, baseline, lambda reply: reply.ttft_seconds),
+        whole=_by_series(asked, baseline, lambda reply: reply.seconds),
         effect=stats.compare(
             _times(asked, "C"),
             [one.reply.ttft_seconds for one in baseline],
@@ -145,9 +148,12 @@ def _times(asked: Iterable[Asked], series: Series) -> list[float]:
     return [one.reply.ttft_seconds for one in asked if one.series == series]
 
 
-def _ttft(asked: Sequence[Asked], baseline: Sequence[Asked]) -> dict[str, Summary]:
-    times = {name: _times(asked, name) for name in ("A", "B", "C", "D", "E")}
-    times["control"] = [one.reply.ttft_seconds for one in baseline]
+def _by_series(
+    asked: Sequence[Asked], baseline: Sequence[Asked], seconds: Callable[[Reply], float]
+) -> dict[str, Summary]:
+    times = {
+        name: [seconds(one.reply) for one in asked if one.series == name] for name in ("A", "B", "C", "D", "E")
+    } | {"control": [seconds(one.reply) for one in baseline]}
     return {name: summary for name, values in times.items() if (summary := stats.summarise(values))}
 
 

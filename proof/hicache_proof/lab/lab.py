@@ -107,6 +107,7 @@ class Lab:
             requests=judged.requests,
             control=judged.control,
             ttft=judged.ttft,
+            whole=judged.whole,
             effect=judged.effect,
             memory=machine.compare(
                 observed.before, observed.after, metrics_before, metrics_after, judged.requests[0].evidence.engine

@@ -40,12 +40,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     filler_tokens: int
     fillers: int
-    storage_fillers: int
-    """To push everything out of L2 too, for series E; 0: not needed."""
     written_tokens: int
     """All that the run may write to L2."""
     arithmetic: tuple[str, ...]
     warnings: tuple[str, ...]
+    storage_fillers: int = 0
+    """To push everything out of L2 too, for series E; 0: not needed."""
 
     @property
     def prompt_tokens(self) -> int:

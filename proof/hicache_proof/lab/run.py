@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from hicache_proof.evidence import Evidence
-from hicache_proof.lab.answers import Answers
+from hicache_proof.lab.answers import NOT_COMPARED, Answers
 from hicache_proof.lab.engine import EngineFacts, Reading, Window
 from hicache_proof.lab.ladder import Ladder
 from hicache_proof.lab.plan import Plan
@@ -131,7 +131,9 @@ class LabRun(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     before: Reading
     after: Reading
-    answers: Answers
+    answers: Answers = NOT_COMPARED
+    whole: dict[str, Summary] = {}
+    """From sending until the last token, by series as in ``ttft``; empty in a report of an earlier release."""
     storage: StorageRead | None = None
     """None: series E was not asked for."""
     lengths: Ladder | None = None

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hicache_proof.evidence import Transfer
 from hicache_proof.lab.run import LabRun, Measured, Memory
-from hicache_proof.report import answering, curve, ladders, movement, pictures, timeline, view, words
+from hicache_proof.report import answering, curve, ladders, movement, pictures, timeline, times, view, words
 from hicache_proof.stats import P95_NEEDS
 
 _TEMPLATES = jinja2.Environment(
@@ -56,11 +56,13 @@ def render(run: LabRun) -> str:
         one_clock=timeline.one_clock(deciding),
         storage_timeline=_storage_timeline(run),
         ttft=_picture("ttft.svg", pictures.draw_ttft(run)),
+        times=times.rows(run),
         ladders=_ladders(run),
         answers=_answers(run),
         acceptance=answering.acceptance(run),
         movement=movement.rows(run),
         energy=movement.energy(run),
+        minimum=f"{run.effect.minimum:.0%}",
         repetitions=f"{run.plan.repetitions} repetitions",
         no_p95=all(summary.count < P95_NEEDS for summary in run.ttft.values()),
         memory=[_memory(line) for line in run.memory],

@@ -103,3 +103,14 @@ def test_the_certificate_is_of_the_request_that_decided_and_holds(proven, tmp_pa
     verification = verify((tmp_path / "certificate.json").read_bytes())
     assert verification.holds
     assert (verification.request_id, verification.verdict) == (proven.outcome.deciding, "corroborated")
+
+
+def test_a_report_that_an_earlier_release_wrote_can_still_be_read(proven):
+    document = msgspec.json.decode(msgspec.json.encode(proven))
+    for new in ("answers", "whole", "storage", "lengths", "concurrency", "energy"):
+        del document[new]
+    del document["plan"]["storage_fillers"]
+    del document["engine"]["prefetch_policy"]
+    old = msgspec.json.decode(msgspec.json.encode(document), type=LabRun)
+    assert old.outcome == proven.outcome
+    assert "not told" in markdown.render(old)
