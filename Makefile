@@ -53,6 +53,7 @@ bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, C
 
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py
+	@$(BIN)/pytest -m matrix --ignore tests/engine/test_smoke.py --ignore tests/engine/test_facts.py tests/engine tests/tracing
 	@$(BIN)/python docs/build.py --compatibility out/compatibility
 
 chaos: setup system engine ## kills, fuzzing and floods, the long form; about an hour

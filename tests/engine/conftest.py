@@ -57,8 +57,16 @@ def engine(engines: Engines) -> Engine:
 def faulty() -> Callable[..., EngineSpec]:
     """``faulty(load_back="zero")``: the spec of an engine with that fault; see faults/sitecustomize.py."""
 
-    def spec(load_back: str = "", lose: str = "", seam: str = "", **wanted: object) -> EngineSpec:
-        faults = {"FAULT_LOAD_BACK": load_back, "FAULT_LOSE": lose, "FAULT_SEAM": seam}
+    def spec(
+        load_back: str = "", lose: str = "", seam: str = "", part: str = "", hold: str = "", **wanted: object
+    ) -> EngineSpec:
+        faults = {
+            "FAULT_LOAD_BACK": load_back,
+            "FAULT_LOSE": lose,
+            "FAULT_SEAM": seam,
+            "FAULT_PART": part,
+            "FAULT_HOLD": hold,
+        }
         return EngineSpec(paths=(FAULTS,), variables=faults, **wanted)  # type: ignore[arg-type]
 
     return spec

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from hicache_proof.demo.engine import Engine
 from hicache_tracing import records
-from hicache_tracing.records import Kind
+from hicache_tracing.records import Kind, SeamState
 
+from ..tracing.ring import read
 from .driver import Answer, ask, distance, evict, flush, prompt
 
 pytestmark = pytest.mark.engine
@@ -65,5 +67,22 @@ def test_lost_records_leave_a_hole(engines, faulty, engine: Engine) -> None:
 def test_a_seam_that_always_raises_switches_itself_off_and_the_engine_answers_the_same(engines, faulty, engine) -> None:
     broken = engines(faulty(seam="all"))
     good, bad = cold_and_from_l2(engine), cold_and_from_l2(broken)
-    assert [answer.tokens for answer in good] == [answer.tokens for answer in bad]
+    same_to_the_bit(good, bad)
     assert "switched itself off" in broken.log.read_text()
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("part", ["record", "clock", "witness"])
+def test_so_it_does_whatever_part_of_ours_fails(engines, faulty, engine, part: str) -> None:
+    broken = engines(faulty(part=part))
+    good, bad = cold_and_from_l2(engine), cold_and_from_l2(broken)
+    same_to_the_bit(good, bad)
+    (ring,) = broken.rings.glob("*.ring")
+    tripped = {name for name, (state, _, _) in read(ring).seams.items() if state is SeamState.TRIPPED}
+    assert tripped, "what fails again and again is off, and says so"
+    assert (part == "witness") == bool(kinds(ring) & {Kind.ADMIT})
+
+
+def same_to_the_bit(good: Iterable[Answer], bad: Iterable[Answer]) -> None:
+    for one, other in zip(good, bad, strict=True):
+        assert (one.tokens, one.logprobs, one.by_tier) == (other.tokens, other.logprobs, other.by_tier)

@@ -3,6 +3,8 @@
 FAULT_LOAD_BACK=zero       rows copied from host to device become zero
 FAULT_LOAD_BACK=one_row    only the last row of each copy, only in the first layer
 FAULT_LOSE=KIND,...        records of these kinds (records.Kind) are lost: their place in the ring is wiped
+FAULT_PART=PART            record, clock or witness: that part of ours raises at every call, once the engine stands
+FAULT_HOLD=FILE            while there is this file, the device tells of no event that it has happened
 FAULT_SEAM=NAME or all     our own step before that patched engine function raises at every call
 """
 
@@ -67,6 +69,41 @@ def break_seam(module, name):
     module.around = sabotaged
 
 
+def fails(*_args, **_kwargs):
+    raise RuntimeError("a fault on purpose")
+
+
+def break_part(part):
+    """Each in the module that it lives in, so that whoever imports it from there gets the broken one."""
+    if part == "record":
+        after_import("hicache_tracing.recorder", lambda module: setattr(module, "_writer", lambda *_: fails))
+    elif part == "clock":
+        after_import("hicache_tracing.recorder", break_clock)
+    elif part == "witness":
+        after_import("hicache_tracing.witness.cpu", break_witness)
+
+
+def break_clock(module):
+    clock = module.monotonic_ns
+    answers = iter([clock()])  # the ring that opens takes the time once
+    module.monotonic_ns = lambda: next(answers, None) or fails()
+
+
+def break_witness(module):
+    for name in ("backed_up", "backup_finished", "loaded", "load_finished", "left_device", "report", "forget"):
+        setattr(module.CpuWitness, name, fails)
+
+
+def hold_events(file):
+    from cpu_engine.torch_cpu import Event
+
+    Event.query = lambda self: not os.path.exists(file)
+
+
+if part := os.environ.get("FAULT_PART"):
+    break_part(part)
+if file := os.environ.get("FAULT_HOLD"):
+    hold_events(file)
 if how := os.environ.get("FAULT_LOAD_BACK"):
     for name in ("pool_host.mha", "memory_pool_host"):
         after_import(f"sglang.srt.mem_cache.{name}", lambda module: damage_load_back(module, how))
