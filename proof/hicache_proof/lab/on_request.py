@@ -85,7 +85,8 @@ class OnRequest:
     def from_storage(self, bench: Bench, script: Script, before: Reading) -> tuple[Asked, ...]:
         """``before``: the counters when none of the prefixes had been asked."""
         bench.progress.stage("E: read from L3", bench.plan.repetitions)
-        self._verify_stored(before, bench.plan.prefix_tokens * bench.plan.repetitions)
+        # L3 is written in the order of L2: the two prefixes of the warm-up come first
+        self._verify_stored(before, bench.plan.prefix_tokens * (bench.plan.repetitions + 2))
         self._empty_both(bench)
         asked = []
         for repetition, subject in enumerate(script.subjects, 1):

@@ -81,7 +81,7 @@ def _storage_timeline(run: LabRun) -> Markup | None:
 def _ladders(run: LabRun) -> list[dict[str, Any]]:
     parts = (
         ("From which length on does a read pay?", "prefix tokens", run.lengths),
-        ("Several requests at once", "requests", run.concurrency),
+        (f"Several requests at once{_length(run)}", "requests", run.concurrency),
     )
     return [
         {
@@ -95,6 +95,10 @@ def _ladders(run: LabRun) -> list[dict[str, Any]]:
         for title, rung, found in parts
         if found is not None
     ]
+
+
+def _length(run: LabRun) -> str:
+    return f", prefixes of {run.concurrency.rungs[0].prefix_tokens:,} tokens" if run.concurrency is not None else ""
 
 
 def _answers(run: LabRun) -> list[dict[str, str]]:
