@@ -166,7 +166,11 @@ def _about_storage(run: LabRun) -> str:
 
 def summary(run: LabRun) -> str:
     """One line for a terminal, a chat or a commit message."""
-    return f"{run.outcome.sentence} TTFT {_ttfts(run)}. {effect(run)}"
+    said = [run.outcome.sentence, f"TTFT {_ttfts(run)}.", effect(run)]
+    said += [run.storage.sentence] if run.storage is not None else []
+    if run.lengths is not None and run.lengths.break_even is not None:
+        said.append(run.lengths.break_even.sentence)
+    return " ".join(said)
 
 
 def _ttfts(run: LabRun) -> str:

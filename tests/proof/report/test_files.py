@@ -114,3 +114,9 @@ def test_a_report_that_an_earlier_release_wrote_can_still_be_read(proven):
     old = msgspec.json.decode(msgspec.json.encode(document), type=LabRun)
     assert old.outcome == proven.outcome
     assert "not told" in markdown.render(old)
+
+
+def test_the_one_line_summary_tells_of_storage_and_of_the_break_even(everything):
+    line = view.summary(everything)
+    assert everything.storage.sentence in line
+    assert everything.lengths.break_even.sentence in line
