@@ -41,12 +41,29 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
         values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.UsageError(f"config {path}: {error}") from None
-    known = {_key(option): option.name for option in context.command.params if option.name != "config"}
+    known = {_key(option): option for option in context.command.params if option.name != "config"}
     unknown = sorted(values.keys() - known.keys())
     if unknown:
         raise click.UsageError(f"config {path}: no option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    context.default_map = {known[name]: value for name, value in values.items()}
+    try:
+        context.default_map = {known[name].name: _fitting(known[name], value) for name, value in values.items()}
+    except SettingsError as error:
+        raise click.UsageError(f"config {path}: {error}") from None
     return path
+
+
+def _fitting(option: click.Parameter, value: object) -> bool | str | list[str]:
+    """What an option takes from the file. Raises SettingsError."""
+    if isinstance(option, click.Option) and option.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise SettingsError(f"{_key(option)} must be true or false, not {value!r}")
+    values = value if option.multiple and isinstance(value, list) else [value]
+    texts = [text for text in values if isinstance(text, str)]
+    if len(texts) < len(values):
+        kind = "a list of texts" if option.multiple else "a text"
+        raise SettingsError(f"{_key(option)} must be {kind}, not {value!r}")
+    return texts if option.multiple else texts[0]
 
 
 def _key(option: click.Parameter) -> str:

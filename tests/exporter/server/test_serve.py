@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
@@ -232,3 +233,34 @@ def test_without_click_launch_works():
         [sys.executable, "-c", HIDE_CLICK, *command], capture_output=True, text=True, check=False, env=environment()
     )
     assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
+
+
+def test_sighup_reads_the_web_config_again_and_a_bad_one_changes_nothing(rings, tmp_path):
+    import bcrypt
+
+    web = tmp_path / "web.yaml"
+    web.write_text("{}")
+
+    def answers(url):
+        try:
+            return urllib.request.urlopen(url + "/-/healthy", timeout=5).status
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return refused.code
+
+    def after_sighup(process, url, text, status):
+        web.write_text(text)
+        process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 5
+        while answers(url) != status:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    with sidecar(rings, "--web.config.file", str(web)) as (process, url):
+        after_sighup(process, url, f"basic_auth_users: {{prometheus: {hashed}}}", 401)
+        web.write_text("basic_auth_users: {prometheus: plain}")
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        assert answers(url) == 401
+        after_sighup(process, url, "{}", 200)

@@ -114,3 +114,23 @@ def test_the_token_is_never_an_option(serve, tmp_path):
 def test_wrong_usage_says_what_to_do(serve, arguments, says):
     with pytest.raises(click.UsageError, match=says):
         serve(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('"collector.gpu" = 0', "collector.gpu must be true or false, not 0"),
+        ("listen = 9838", "listen must be a text, not 9838"),
+        ("engine = [30000]", "engine must be a list of texts, not [30000]"),
+    ],
+)
+def test_a_value_of_another_kind_is_one_sentence(serve, tmp_path, line, says):
+    (tmp_path / "witness.toml").write_text(line)
+    with pytest.raises(click.UsageError) as refused:
+        serve("--config", str(tmp_path / "witness.toml"))
+    assert says in str(refused.value)
+
+
+def test_one_engine_needs_no_list(serve, tmp_path):
+    (tmp_path / "witness.toml").write_text('engine = "a:1"')
+    assert [target.engine for target in serve("--config", str(tmp_path / "witness.toml")).engines] == ["a:1"]
