@@ -34,7 +34,7 @@ class Moves:
             return
         self._queued[key] = operation
         if len(self._queued) > MAX_QUEUED:
-            del self._queued[next(iter(self._queued))]
+            self._queued.pop(next(iter(self._queued))).story = None
             self._forgot("operations", 1)
 
     def submitted(self, move: Move, pairs: Iterable[Pair]) -> None:
@@ -49,7 +49,7 @@ class Moves:
             del self._early[next(iter(self._early))]
         self._open[move.identifier] = move
         if len(self._open) > MAX_OPEN:
-            del self._open[next(iter(self._open))]
+            self._open.pop(next(iter(self._open))).release()
             self._forgot("transfers", 1)
 
     def done(self, identifier: int, t_ns: int, device_ns: int | None, *, finished: bool) -> Move | None:
@@ -60,9 +60,7 @@ class Moves:
         move.finished = finished
         move.done_ns = t_ns
         move.device_ns = device_ns
-        self._recent[identifier] = move
-        if len(self._recent) > MAX_RECENT:
-            del self._recent[next(iter(self._recent))]
+        self._remember(move)
         return move
 
     def find(self, identifier: int) -> Move | None:
@@ -71,8 +69,17 @@ class Moves:
 
     def reset(self) -> list[Move]:
         """The engine dropped its queues. Returns the transfers that nobody will tell of any more."""
+        for operation in self._queued.values():
+            operation.story = None
         self._queued.clear()
         self._early.clear()
         dropped = list(self._open.values())
         self._open.clear()
+        for move in dropped:
+            self._remember(move)
         return dropped
+
+    def _remember(self, move: Move) -> None:
+        self._recent[move.identifier] = move
+        if len(self._recent) > MAX_RECENT:
+            self._recent.pop(next(iter(self._recent))).release()

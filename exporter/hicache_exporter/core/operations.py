@@ -50,7 +50,7 @@ class Operation:
         self.t_ns = t_ns
         self.move: Move | None = None
         self.story: Story | None = None
-        """The request in whose scope it was queued, while the ledger remembers it."""
+        """The request in whose scope it was queued, until a transfer carries it."""
         self.live_slots = 0
         """Of a backup: host slots that still hold what it wrote."""
         self.read: SlotsRead | None = None
@@ -66,6 +66,7 @@ class Move:
 
     __slots__ = (
         "bytes",
+        "carried_tokens",
         "content",
         "device_ns",
         "direction",
@@ -73,6 +74,7 @@ class Move:
         "finished",
         "identifier",
         "operations",
+        "requests",
         "seq",
         "spanned",
         "stories",
@@ -87,9 +89,11 @@ class Move:
         self.bytes = size
         self.seq = seq
         self.submitted_ns = submitted_ns
+        self.carried_tokens = 0
         self.operations: list[Operation] = []
+        self.requests = 0
         self.stories: dict[Story, None] = {}
-        """The requests that it serves, each once, in the order in which they were queued."""
+        """The requests that it serves, each once, in the order in which they were queued; ``requests`` of them."""
         self.finished: bool | None = None
         """None while it is open; False if a reset dropped it."""
         self.done_ns: int | None = None
@@ -102,12 +106,22 @@ class Move:
     def carry(self, operation: Operation) -> None:
         operation.move = self
         self.operations.append(operation)
-        if operation.story is not None:
-            self.stories[operation.story] = None
+        self.carried_tokens += operation.tokens
+        story, operation.story = operation.story, None
+        if story is not None:
+            self.stories[story] = None
+            self.requests = len(self.stories)
+
+    def release(self) -> None:
+        """Let go of whom it served; the figures stay. Else requests would keep each other in memory for ever: one knows
+        the backups that it read from, a backup's transfer the request that made it, and that one its own.
+        """
+        self.operations.clear()
+        self.stories.clear()
 
     def volume(self, bytes_per_token: int | None) -> tuple[int, int | None]:
         """(tokens, bytes); where the engine gives no figures, those of the operations merged into it."""
-        tokens = self.tokens if self.tokens >= 0 else sum(operation.tokens for operation in self.operations)
+        tokens = self.tokens if self.tokens >= 0 else self.carried_tokens
         if self.bytes >= 0:
             return tokens, self.bytes
         return tokens, None if bytes_per_token is None else tokens * bytes_per_token

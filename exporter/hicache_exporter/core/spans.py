@@ -90,7 +90,7 @@ def transfer_span(ledger: RankLedger, move: Move) -> SpanPlan:
         names.SOURCE_TIER: source,
         names.DESTINATION_TIER: destination,
         names.TRANSFER_TOKENS: tokens,
-        names.REQUEST_COUNT: len(move.stories),
+        names.REQUEST_COUNT: move.requests,
         **_pages(ledger, tokens),
     }
     if size is not None:

@@ -26,6 +26,9 @@ from hicache_proof.evidence import (
 )
 from hicache_tracing.records import ABSENT, ContentMode
 
+_EVER = 1 << 64
+"""What is missing of a request that was not told to its end may be in any loss since."""
+
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
@@ -85,7 +88,7 @@ def _recorder(ledger: RankLedger, story: Story, clock_steps: Iterable[int]) -> R
     last = story.last_seq
     return Recorder(
         watching=ledger.watching and story.lookup is not None,
-        lost_records=ledger.lost_between(first, last),
+        lost_records=ledger.lost_between(first, last if story.told(content_expected=False) else _EVER),
         lookups=story.lookups,
         reset_in_window=any(first <= seq <= last for seq in ledger.resets),
         weights_changed=any(first <= seq <= last for seq in ledger.weights),
@@ -173,9 +176,15 @@ def moves_of(story: Story) -> dict[Move, int]:
 
 
 def _transfers(ledger: RankLedger, story: Story) -> tuple[Transfer, ...] | None:
-    if not ledger.watching_loads:
+    if not ledger.watching_loads or _still_to_come(story):
         return None
     return tuple(_transfer(ledger, move, tokens) for move, tokens in moves_of(story).items())
+
+
+def _still_to_come(story: Story) -> bool:
+    """A load waits for its transfer, and nothing says that the engine has gone on without one: it may be suspended."""
+    waits = any(load.move is None for load in story.loads)
+    return waits and story.first_token_ns is None and story.finish is None
 
 
 def _transfer(ledger: RankLedger, move: Move, request_tokens: int) -> Transfer:
@@ -189,7 +198,7 @@ def _transfer(ledger: RankLedger, move: Move, request_tokens: int) -> Transfer:
         finished_ns=move.done_ns if move.finished else None,
         finished=move.finished,
         device_seconds=None if move.device_ns is None else move.device_ns / 1e9,
-        requests=max(len(move.stories), 1),
+        requests=max(move.requests, 1),
     )
 
 

@@ -1,8 +1,12 @@
 """Records of one ring in, counts and stories out."""
 
+import gc
+
 import pytest
 
+from hicache_exporter.core import moves
 from hicache_exporter.core import requests as module
+from hicache_exporter.core.story import Story
 from hicache_exporter.core.totals import Totals
 from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, LoadBackOutcome, Tier
 
@@ -289,3 +293,23 @@ def test_every_kind_of_record_has_somebody_who_takes_it(ledger, scribe):
         scribe.write(kind, "r")
     tell(ledger, scribe)
     assert ledger.totals.records == len(Kind)
+
+
+def test_what_is_forgotten_is_gone_at_once(monkeypatch):
+    """Python seldom looks for cycles here; and no request may keep those before it."""
+    monkeypatch.setattr(module, "MAX_STORIES", 10)
+    monkeypatch.setattr(moves, "MAX_RECENT", 10)
+    ledger, scribe = new_ledger(), Scribe()
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(200):  # a conversation: each turn reads what the one before has written
+            scribe.cold_request(f"w{turn}", node=turn, operation=turn, slot=300 * (turn % 8))
+            scribe.demote(turn, 300)
+            scribe.host_request(f"r{turn}", node=turn, operation=turn, slot=300 * (turn % 8), transfer=1000 + turn)
+            tell(ledger, scribe)
+            ledger.news()
+        assert sum(isinstance(thing, Story) for thing in gc.get_objects()) <= 10 + 2 * 10
+        assert gc.collect() < 20
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hicache_exporter.core.decoding import Loss
 from hicache_proof.verdict import judge
 from hicache_tracing.records import ABSENT, ContentMode, Direction, Kind, LoadBackOutcome
 
@@ -52,6 +53,47 @@ def test_a_request_that_found_nothing_read_nothing(ledger, scribe):
     told = evidence(ledger, "a")
     assert (told.load_back, told.residency, told.provenance, told.transfers) == (None, None, None, ())
     assert judge(told).verdict == "no_read"
+
+
+def lost(ledger, scribe, count):
+    first = scribe.next_seq
+    scribe.next_seq += count
+    tell(ledger, scribe)
+    ledger.tell([], {}, [Loss("overwritten", first, first + count - 1, count)])
+
+
+def half_told(scribe):
+    """Up to its admission."""
+    scribe.cold_request("a", node=7)
+    scribe.demote(7, 300)
+    scribe.lookup("c", 300, host=299, node=7)
+    scribe.load("c", 1, [(0, 299)], node=7)
+    scribe.load_back("c", 299, 299, node=7)
+    scribe.admit("c", 300, host=299)
+
+
+def test_what_is_missing_at_the_end_of_a_story_may_have_been_lost(ledger, scribe):
+    """Else the transfer that was overwritten would be called one that never was."""
+    half_told(scribe)
+    tell(ledger, scribe)
+    lost(ledger, scribe, 50)
+    told = evidence(ledger, "c")
+    assert told.recorder.lost_records == 50
+    assert judge(told).verdict == "not_observed"
+    assert judge(evidence(ledger, "a")).verdict == "no_read", "told to its end before that"
+
+
+def test_an_engine_that_stands_still_contradicts_nothing(ledger, scribe):
+    half_told(scribe)
+    tell(ledger, scribe)
+    told = evidence(ledger, "c")
+    assert told.transfers is None, "not none: still to come"
+    assert judge(told).verdict == "consistent"
+    scribe.first_token("c", 300)
+    tell(ledger, scribe)
+    told = evidence(ledger, "c")
+    assert told.transfers == (), "the engine went on without one"
+    assert judge(told).verdict == "contradicted"
 
 
 @pytest.mark.parametrize("when", ["before", "between", "after"])
