@@ -31,8 +31,9 @@ from .mixed_load import MixedLoad
 from .process_figures import ProcessFigures
 from .soak_result import conclude
 
-PAUSE = 1.0
-"""Mean seconds between two requests of a user: with all its readers well under half a core."""
+PAUSE = 0.5
+"""Mean seconds between two requests of a user: with all its readers well under half a core, and enough of them to fill
+what the sidecar remembers (4096 requests) within the first hour, so that the rest must be flat."""
 SEED = 7
 TOLD = {
     "records": (names.RECORDS, "rank"),
