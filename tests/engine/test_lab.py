@@ -91,17 +91,14 @@ def test_an_engine_without_the_recorder_is_refused_with_what_is_missing(engines,
     assert "reads no flight recorder at all" in result.stderr
 
 
-def test_the_ladders_read_from_l2_at_every_rung(engine, proof):
-    run = proof(engine, "--ladder", "64,256", "--concurrency", "1,2", "--repetitions", "2")
+def test_the_ladders_read_from_l2_at_every_rung_and_markers_are_not_used_on_a_model_that_does_not_follow(engine, proof):
+    ladders = ("--ladder", "64,256", "--concurrency", "1,2")
+    run = proof(engine, *ladders, "--repetitions", "2", "--prefix-tokens", "250")
     rungs = (*run.lengths.rungs, *run.concurrency.rungs)
     assert [(rung.prefix_tokens, rung.at_once) for rung in rungs[:2]] == [(64, 1), (256, 1)]
     assert all(rung.from_host == rung.requests for rung in rungs)
     assert all(rung.proven == rung.requests for rung in rungs if rung.at_once == 1)
     assert run.lengths.break_even.sentence
-
-
-def test_the_markers_are_not_used_on_a_model_that_does_not_follow(engine, proof):
-    run = proof(engine, "--repetitions", "2", "--prefix-tokens", "250")
     assert "this model does not follow" in run.answers.markers.says
     assert {found.failures for found in run.answers.comparisons} == {0}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_exporter import names
@@ -50,7 +51,7 @@ def checks(facts: EngineFacts, plan: Plan, seen: Scrape) -> tuple[Check, ...]:
         _storage(facts),
         _host_memory(seen),
         _pinning(facts, seen),
-        _numa(seen),
+        _numa(facts, seen),
     )
 
 
@@ -111,7 +112,7 @@ def _pinning(facts: EngineFacts, seen: Scrape) -> Check:
     return Check(name="pinning", state="warning" if lost and facts.device != "cpu" else "passed", says="; ".join(parts))
 
 
-def _numa(seen: Scrape) -> Check:
+def _numa(facts: EngineFacts, seen: Scrape) -> Check:
     gpus = [f"GPU {gpu} is on node {node:.0f}" for (gpu,), node in seen.of(names.GPU_NUMA_NODE, "gpu").items()]
     parts = [
         f"rank {rank}: " + ", ".join(f"{share:.0%} of its L2 sample on node {node}" for node, share in nodes.items())
@@ -120,7 +121,10 @@ def _numa(seen: Scrape) -> Check:
     parts += [
         f"rank {rank}: nodes not known ({why})" for rank, why in seen.of(names.RANK_NUMA_HIDDEN, "rank", "reason")
     ]
-    return Check(name="NUMA", state="passed", says="; ".join(parts + gpus)) if parts or gpus else _unknown("NUMA")
+    if parts or gpus:
+        return Check(name="NUMA", state="passed", says="; ".join(parts + gpus))
+    # without a GPU there is no bus whose node could be the wrong one
+    return replace(_unknown("NUMA"), state="passed") if facts.device == "cpu" else _unknown("NUMA")
 
 
 def _by_rank(seen: Scrape, family: names.Family, label: str) -> dict[str, dict[str, float]]:

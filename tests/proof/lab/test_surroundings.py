@@ -90,3 +90,8 @@ def test_what_nobody_reports_is_unknown_not_zero():
 )
 def test_what_the_engine_says_of_itself(facts, name, says):
     assert says in found(facts)[name].says
+
+
+def test_unknown_nodes_are_no_warning_where_there_is_no_gpu():
+    on_cpu = surroundings.checks(replace(H200, device="cpu"), made(), surroundings.scrape(None, "a:1"))
+    assert {check.name: check.state for check in on_cpu}["NUMA"] == "passed"
