@@ -153,9 +153,9 @@ def other_pools(ack: Any, controller: Any) -> list[tuple[str, int, int]]:
     group = getattr(controller, "mem_pool_host", None)
     entries = getattr(group, "entry_map", None) or {}
     anchor = getattr(getattr(group, "anchor_entry", None), "name", "kv")
-    sizes = {_pool(name): getattr(entry.host_pool, "size_per_token", None) for name, entry in entries.items()}
+    sizes = {_pool(name): number(getattr(entry.host_pool, "size_per_token", None)) for name, entry in entries.items()}
     return [
-        (name, int(tokens), ABSENT if sizes.get(name) is None else int(tokens) * int(sizes[name]))
+        (name, int(tokens), int(tokens) * size if (size := sizes.get(name, ABSENT)) != ABSENT else ABSENT)
         for name, tokens in counts.items()
         if name != _pool(anchor)
     ]

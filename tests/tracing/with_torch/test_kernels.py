@@ -110,9 +110,10 @@ def told(witness):
     return written
 
 
+@pytest.mark.parametrize("layers", [1, 3], ids=["few buffers", "many"])
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 21, 64])
-def test_signatures_are_those_of_the_cpu(witnesses, count):
-    gpu, cpu, _ = witnesses()
+def test_signatures_are_those_of_the_cpu(witnesses, count, layers):
+    gpu, cpu, _ = witnesses(layers=layers)
     rows, slots = torch.randperm(SLOTS)[:count], torch.randperm(HOST)[:count]
     gpu.backed_up(1, [operation(rows, slots)], ACK)
     assert torch.equal(gpu.signatures[slots], cpu.sign(rows))

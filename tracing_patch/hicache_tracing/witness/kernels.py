@@ -17,8 +17,30 @@ from hicache_tracing.witness.launch import Launch
 
 SLOTS = 4  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
+FEW = tl.constexpr(2)  # buffers
 
 _pointers = ["pointers", "keys", "rows", "slots", "signatures", "seen"]
+
+
+@triton.jit
+def _products(
+    buffer, pointers, keys, row, live, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+    SLOTS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    """What one buffer adds to the signatures of SLOTS rows: (SLOTS,) int64."""
+    total = tl.zeros((SLOTS,), dtype=tl.int64)
+    column = tl.arange(0, WORDS)
+    base = tl.load(pointers + buffer).to(tl.pointer_type(tl.int64))
+    for first in tl.static_range(0, WIDTH, WORDS):
+        inside = first + column < WIDTH
+        key = tl.load(keys + buffer * WIDTH + first + column, mask=inside, other=0)
+        where = row[:, None] * STRIDE + (first + column)[None, :]
+        word = tl.load(base + where, mask=live[:, None] & inside[None, :], other=0)
+        low = (word.to(tl.uint32) + key.to(tl.uint32)[None, :]).to(tl.uint64)
+        high = ((word >> 32).to(tl.uint32) + (key >> 32).to(tl.uint32)[None, :]).to(tl.uint64)
+        product = tl.where(inside[None, :], low * high, 0)
+        total += tl.sum(product, axis=1).to(tl.int64)
+    return total
 
 
 @triton.jit
@@ -29,18 +51,12 @@ def _signatures(
     """Signatures of SLOTS slots: (SLOTS,) int64, summed over all buffers and words modulo 2**64."""
     row = tl.load(rows + offset, mask=live, other=0)
     total = tl.zeros((SLOTS,), dtype=tl.int64)
-    column = tl.arange(0, WORDS)
-    for buffer in range(BUFFERS):
-        base = tl.load(pointers + buffer).to(tl.pointer_type(tl.int64))
-        for first in tl.static_range(0, WIDTH, WORDS):
-            inside = first + column < WIDTH
-            key = tl.load(keys + buffer * WIDTH + first + column, mask=inside, other=0)
-            where = row[:, None] * STRIDE + (first + column)[None, :]
-            word = tl.load(base + where, mask=live[:, None] & inside[None, :], other=0)
-            low = (word.to(tl.uint32) + key.to(tl.uint32)[None, :]).to(tl.uint64)
-            high = ((word >> 32).to(tl.uint32) + (key >> 32).to(tl.uint32)[None, :]).to(tl.uint64)
-            product = tl.where(inside[None, :], low * high, 0)
-            total += tl.sum(product, axis=1).to(tl.int64)
+    if BUFFERS <= FEW:  # sampled mode: all that is to be read is asked for at once
+        for few in tl.static_range(BUFFERS):
+            total += _products(few, pointers, keys, row, live, WIDTH, STRIDE, SLOTS, WORDS)
+    else:
+        for buffer in range(BUFFERS):
+            total += _products(buffer, pointers, keys, row, live, WIDTH, STRIDE, SLOTS, WORDS)
     return total
 
 
