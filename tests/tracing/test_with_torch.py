@@ -9,7 +9,7 @@ import pytest
 
 from .elsewhere import environment
 
-INTERPRETED = "test_kernels.py"  # needs triton, which is no part of the demo engine: in the matrix only
+WITH_TRITON = ("test_kernels.py", "test_kernels_compile.py")  # it is no part of the demo engine: in the matrix only
 FOLDER = Path(__file__).parent / "with_torch"
 PYTEST = """
 import sys
@@ -20,7 +20,7 @@ sys.exit(pytest.main(sys.argv[1:]))
 
 
 FILES = [
-    pytest.param(path.name, marks=[pytest.mark.matrix] if path.name == INTERPRETED else [])
+    pytest.param(path.name, marks=[pytest.mark.matrix] if path.name in WITH_TRITON else [])
     for path in sorted(FOLDER.glob("test_*.py"))
 ]
 
@@ -34,7 +34,7 @@ def test_with_real_tensors(file):
     options = ["-q", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(FOLDER)]
     done = subprocess.run(
         [ensure().python, "-c", PYTEST, ours, *options, "--import-mode=importlib", str(FOLDER / file)],
-        env=environment(paths=[extra("triton")] if file == INTERPRETED else []),
+        env=environment(paths=[extra("triton")] if file in WITH_TRITON else []),
         capture_output=True,
         text=True,
         timeout=300,
