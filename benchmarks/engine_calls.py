@@ -40,7 +40,12 @@ class Passed(NamedTuple):
     """What one request passed on its way."""
 
     calls: Counter[str]
-    us: float
+    us: dict[str, float]
+    """By seam."""
+
+    @property
+    def total_us(self) -> float:
+        return sum(self.us.values())
 
 
 class Meter:
@@ -49,7 +54,7 @@ class Meter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._calls: Counter[str] = Counter()
-        self._ns = 0
+        self._ns: Counter[str] = Counter()
 
     def leave_out(self, seams: bool) -> None:
         for path in self._folder.glob("*.cells"):
@@ -59,12 +64,13 @@ class Meter:
 
     def look(self) -> Passed:
         calls: Counter[str] = Counter()
-        ns = 0
+        ns: Counter[str] = Counter()
         for path in self._folder.glob("*.cells"):
             for raw, count, took in CELL.iter_unpack(path.read_bytes()[: 255 * CELL.size]):
-                calls[raw.rstrip(b"\0").decode()] += count
-                ns += took
-        passed = Passed(calls - self._calls, (ns - self._ns) / 1e3)
+                name = raw.rstrip(b"\0").decode()
+                calls[name] += count
+                ns[name] += took
+        passed = Passed(calls - self._calls, {name: (ns[name] - self._ns[name]) / 1e3 for name in ns})
         self._calls, self._ns = calls, ns
         return passed
 
@@ -106,6 +112,16 @@ def measure(engine: Engine, meter: Meter, rounds: int) -> dict[str, list[tuple[P
     return dict(zip(KINDS, map(list, zip(*pairs, strict=True)), strict=True))
 
 
+def show(kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
+    print(f"{kind + ', by seam':44} {'calls':>6} {'µs added':>9} {'µs of the meter':>16}")
+    for name in sorted(pairs[0][0].us):
+        calls = statistics.median(passed.calls[name] for passed, _ in pairs)
+        added = statistics.median(passed.us[name] - alone.us[name] for passed, alone in pairs)
+        meter = statistics.median(alone.us[name] for _, alone in pairs)
+        if calls:
+            print(f"  {name:42} {calls:6g} {added:9.1f} {meter:16.1f}")
+
+
 def main() -> int:
     options = form.options(__doc__)
     options.add_argument("--rounds", type=int, default=16)
@@ -118,11 +134,12 @@ def main() -> int:
     if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
         raise SystemExit("these figures mean nothing: no request was loaded back from L2")
     for kind, pairs in found.items():
+        show(kind, pairs)
         together = sum((passed.calls for passed, _ in pairs), Counter())
         most = ", ".join(f"{name} {count / len(pairs):.3g}" for name, count in together.most_common(5))
         calls = statistics.median(passed.calls.total() for passed, _ in pairs)
         bench.add(f"{kind}: seam calls a request", calls, "calls", note=f"most often, a request: {most}")
-        added = [with_seams.us - alone.us for with_seams, alone in pairs]
+        added = [with_seams.total_us - alone.total_us for with_seams, alone in pairs]
         edge = stats.bootstrap((added,), np.median, n_resamples=2000).confidence_interval
         interval = (float(edge.low), float(edge.high))
         middle = statistics.median(added)

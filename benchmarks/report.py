@@ -1,9 +1,10 @@
-"""Writes docs/performance.md and its plot from benchmarks/history.jsonl; --check only says whether they are current.
+"""Writes docs/performance.md, its plot, and the table of docs/fleet.md from benchmarks/history.jsonl.
 
     python benchmarks/report.py [--check]
 
-The page shows the newest run of each figure; the plot all of them. Nothing is left out because it is bad: a target that
-is missed is shown as missed, a figure that says nothing as such.
+--check writes nothing and says whether they are current. The page shows the newest run of each figure; the plot all of
+them. Nothing is left out because it is bad: a target that is missed is shown as missed, a figure that says nothing as
+such.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import fleet_page
 from form import HISTORY, ROOT, Line, Machine, number, read, spread_of, target_of
 
 PAGE = Path("docs/performance.md")
 PLOT = Path("docs/pictures/performance.svg")
+FLEET = Path("docs/fleet.md")
+BLOCK = re.compile("(<!-- fleet:begin -->\n).*?(<!-- fleet:end -->)", re.DOTALL)
 RESULTS = Path("benchmarks/results")
 
 CHAPTERS: dict[str, dict[str, str]] = {
@@ -184,6 +189,13 @@ def digest(lines: Sequence[Line]) -> str:
     return blake2b(repr(lines).encode(), digest_size=8).hexdigest()
 
 
+def fleet(text: str, lines: Sequence[Line]) -> str:
+    """The page of the fleet with its table made anew. Raises ValueError."""
+    if not BLOCK.search(text):
+        raise ValueError(f"{FLEET} has no part marked fleet")
+    return BLOCK.sub(lambda found: f"{found[1]}{fleet_page.rendered(lines)}\n{found[2]}", text)
+
+
 def drift(root: Path, lines: Sequence[Line]) -> list[str]:
     """What is not as the history says, one line each."""
     found = []
@@ -192,6 +204,8 @@ def drift(root: Path, lines: Sequence[Line]) -> list[str]:
         found.append(f"{PAGE} is not what benchmarks/history.jsonl says")
     if not plot_path.exists() or f"data {digest(lines)}" not in plot_path.read_text("utf-8"):
         found.append(f"{PLOT} is not a plot of benchmarks/history.jsonl")
+    if (root / FLEET).exists() and (text := (root / FLEET).read_text("utf-8")) != fleet(text, lines):
+        found.append(f"{FLEET} is not what benchmarks/history.jsonl says")
     return found
 
 
@@ -208,6 +222,7 @@ def main() -> int:
 
             (ROOT / PAGE).write_text(page(lines, read_results(ROOT / RESULTS)), "utf-8")
             draw(lines, ROOT / PLOT, f"data {digest(lines)}")
+            (ROOT / FLEET).write_text(fleet((ROOT / FLEET).read_text("utf-8"), lines), "utf-8")
             found = []
     except ValueError as error:
         found = [str(error)]

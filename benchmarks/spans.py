@@ -31,6 +31,7 @@ from hicache_proof.demo.ports import free_port
 TURN = 0.02
 SPANS_A_REQUEST = 4
 RECOVERY_SECONDS = 90
+LOOKS = 8
 
 
 def plans(number: int) -> RequestSpans:
@@ -113,9 +114,11 @@ def dead(protocol: str, seconds: float, rate: int, bench: form.Bench) -> None:
         with receiver(protocol, port, received):
             source.run(3)
         source.run(min(3.0, seconds / 2))  # the queue fills, retries begin
-        before = processes.rss_mib()
-        source.run(seconds)
-        after = processes.rss_mib()
+        held = [processes.rss_mib()]
+        for _ in range(LOOKS):
+            source.run(seconds / LOOKS)
+            held.append(processes.rss_mib())
+        print(f"  {protocol}, resident while the collector is dead, MiB: {', '.join(f'{one:.1f}' for one in held)}")
         died = received.spans
         with receiver(protocol, port, received):
             recovery = source.run(RECOVERY_SECONDS, until=lambda: received.spans > died)
@@ -125,7 +128,9 @@ def dead(protocol: str, seconds: float, rate: int, bench: form.Bench) -> None:
         dropped = queue.dropped + queue.failed
     what = f"{protocol}, collector dead for {seconds:g} s"
     note = f"{rate:,} spans a second; {dropped:,} dropped or failed, of {source.emitted:,}"
-    bench.add(f"{what}: growth of resident memory", after - before, "MiB", form.at_most(4), note=note)
+    growth, late = held[-1] - held[0], held[-1] - held[LOOKS // 2]
+    bench.add(f"{what}: growth of resident memory", growth, "MiB", form.at_most(4), note=note)
+    bench.add(f"{what}: of this, in the second half", late, "MiB", form.at_most(1))
     bench.add(f"{what}: spans neither exported nor counted as lost", source.emitted - accounted, "", form.at_most(0))
     figure = f"{what}: from its return to the first span there"
     bench.add(figure, recovery if back else None, "s", form.at_most(RECOVERY_SECONDS), note="" if back else "never")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 PREFIXES = ("sglang:", "sglang_")
@@ -142,6 +143,7 @@ class _Reader:
         return tuple(samples)
 
 
+@lru_cache(maxsize=2048)  # an engine repeats its label texts at every scrape; about 400 of them are wanted
 def parse_labels(text: str) -> Labels | None:
     """Labels between the braces of a sample; None where they can't be read."""
     if not _PLAIN_LABELS.fullmatch(text):

@@ -428,4 +428,5 @@ async def test_no_text_is_kept_between_scrapes(world):
     engines = await world.read(engine.address)
     report = await refreshed(engines)
     assert report.reading.text is None
+    gc.collect()  # what another test left in a cycle is not meant
     assert [text for text in gc.get_objects() if isinstance(text, EngineText)] == []
