@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 import struct
 from pathlib import Path
 
@@ -41,11 +43,20 @@ class RingHeads:
 
 
 def _map(path: Path) -> mmap.mmap | None:
+    """None also for what somebody else has put there: a pipe would hang us, a file that shrinks would end us."""
     try:
-        with path.open("rb") as file:
-            page = mmap.mmap(file.fileno(), mmap.PAGESIZE, access=mmap.ACCESS_READ)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
+            return None
+        page = mmap.mmap(descriptor, mmap.PAGESIZE, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None
+    finally:
+        os.close(descriptor)
     if page[: len(MAGIC)] == MAGIC:
         return page
     page.close()

@@ -224,6 +224,19 @@ def test_a_ring_that_shrinks_while_it_is_read_is_given_up_not_crashed_on(folder)
     assert caught.value.reason == "truncated"
 
 
+@pytest.mark.parametrize("bits", [32, 40])
+def test_positions_go_on_beyond_any_round_number(folder, bits):
+    written = RingFile(folder)
+    written.next_seq = (1 << bits) - 2
+    written.lookup("before", 1)
+    ring = open_ring(written.path)
+    read_all(ring)
+    for index in range(3):
+        written.load(f"r{index}", index, [(0, 1), (9, 1)])
+    rows, losses = read_all(ring)
+    assert ([row[0] for row in rows], losses) == ([(1 << bits) - 1 + 2 * index for index in range(3)], [])
+
+
 def test_a_head_that_goes_backwards_is_damage(folder):
     written = RingFile(folder)
     ring = open_ring(written.path)

@@ -1,0 +1,110 @@
+"""The processes of a chaos test: an engine that only records (benchmarks/ring_writer.py), and the real sidecar."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from hicache_proof.demo.ports import free_port
+
+WRITER = Path(__file__).parents[2] / "benchmarks" / "ring_writer.py"
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+ring_writer = _load(WRITER)
+
+
+class FakeEngine:
+    """Records stories, ``rate`` records a second, until it is killed. Ready when the constructor returns."""
+
+    def __init__(self, rings: Path, account: Path, rate: float, *options: str) -> None:
+        self._account = account
+        command = [sys.executable, str(WRITER), str(rings), "--rate", str(rate), "--account", str(account), *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == b"writing\n"
+
+    @property
+    def written(self) -> Any:
+        """Its Account."""
+        return ring_writer.read_account(self._account)
+
+    def pause(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+        time.sleep(0.01)
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class RealSidecar:
+    """``hicache-witness serve`` without GPU; ready when the constructor returns."""
+
+    def __init__(self, rings: Path, log: Path, *options: str) -> None:
+        self.address = f"127.0.0.1:{free_port()}"
+        self.url = f"http://{self.address}"
+        command = [
+            sys.executable,
+            "-m",
+            "hicache_exporter",
+            "serve",
+            "--ring-dir",
+            str(rings),
+            "--listen",
+            self.address,
+        ]
+        off = [f"--no-collector.{name}" for name in ("gpu", "pcie", "host")]
+        with log.open("ab") as output:
+            self.process = subprocess.Popen([*command, *off, *options], stdout=output, stderr=output)
+        deadline = time.monotonic() + 60
+        while not self._ready():
+            assert self.process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.02)
+
+    def _ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/-/ready", timeout=20, trust_env=False).is_success
+        except httpx.TransportError:
+            return False
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", timeout=60, trust_env=False)
+
+    def series(self) -> dict[str, float]:
+        """{name{label=value,...}: value}, without the label ``engine``."""
+        found = {}
+        for family in text_string_to_metric_families(self.get("/metrics").raise_for_status().text):
+            for sample in family.samples:
+                labels = ",".join(
+                    f"{name}={value}" for name, value in sorted(sample.labels.items()) if name != "engine"
+                )
+                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+        return found
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
