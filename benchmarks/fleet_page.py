@@ -38,8 +38,10 @@ def figures(lines: Iterable[Line]) -> dict[str, float]:
 def rendered(lines: Sequence[Line]) -> str:
     found = figures(lines)
     newest = [line for line in lines if line.name == "fleet"][-1]
-    load = f", while other processes took {number(newest.others_cores)} cores" if newest.busy else ""
-    source = f"Measured by `{newest.command}` on {newest.date}{load}; the fleet's column is that, multiplied."
+    load = f", while other processes took {number(newest.others_cores)} cores of the machine" if newest.busy else ""
+    source = (
+        f"Measured by `{newest.command}` on {newest.date}{load};\nthe fleet's column is that, multiplied, not measured."
+    )
     return "\n\n".join(
         [source, _table(("what", "one engine", f"{ENGINES:,} engines"), [*growth(found), *fleet(found)])]
     )
@@ -66,7 +68,7 @@ def fleet(found: dict[str, float]) -> list[Row]:
     kept = f"{100 * KEPT:g} % kept"
     return [
         (f"samples a second, a scrape every {SCRAPE_SECONDS} s", number(samples), number(samples * ENGINES)),
-        ("scrape traffic, not compressed", f"{number(traffic)} Mbit/s", f"{number(traffic * ENGINES)} Mbit/s"),
+        ("scrape traffic, not compressed", *_both(traffic, "Mbit/s")),
         ("Prometheus, resident memory", *_both(found["series"] * found["memory"] / 1e9, "GB")),
         ("Prometheus, processor time of scraping", *_both(samples / 1e5 * found["samples"], "cores")),
         ("one evaluation of the rules and alerts, processor time", *_both(rules, "s")),
@@ -78,8 +80,12 @@ def fleet(found: dict[str, float]) -> list[Row]:
     ]
 
 
+SMALLER = {"GB": "MB", "MB/s": "kB/s", "Mbit/s": "kbit/s", "cores": "thousandths of a core", "s": "ms"}
+
+
 def _both(value: float, unit: str) -> tuple[str, str]:
-    return f"{number(value)} {unit}", f"{number(value * ENGINES)} {unit}"
+    """Of one engine in the smaller unit."""
+    return f"{number(1000 * value)} {SMALLER[unit]}", f"{number(value * ENGINES)} {unit}"
 
 
 def _table(head: Row, rows: list[Row]) -> str:

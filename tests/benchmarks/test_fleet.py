@@ -41,7 +41,7 @@ def test_the_fleet_is_the_measured_engine_times_a_thousand() -> None:
     table = fleet_page.rendered(lines(series=960.0, memory=5000.0))
     assert "| series, 8 ranks on 8 GPUs | 960 | 960,000 |" in table
     assert "| samples a second, a scrape every 15 s | 64 | 64,000 |" in table
-    assert "| Prometheus, resident memory | 0.0048 GB | 4.8 GB |" in table
+    assert "| Prometheus, resident memory | 4.8 MB | 4.8 GB |" in table
 
 
 def test_a_figure_that_was_never_taken_is_no_zero() -> None:
