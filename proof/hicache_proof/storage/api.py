@@ -31,6 +31,12 @@ class _Loads(msgspec.Struct, frozen=True, kw_only=True):
     loads: tuple[Load, ...]
 
 
+class _OldLoad(msgspec.Struct, frozen=True, kw_only=True):
+    dp_rank: int | None = None
+    num_reqs: int = 0
+    num_waiting_reqs: int = 0
+
+
 class Answer(NamedTuple):
     ok: bool
     says: str
@@ -51,11 +57,22 @@ class StorageApi:
         return self._describe()[1]
 
     def loads(self) -> tuple[Load, ...]:
-        answer = self._get("/v1/loads?include=core,queues")
+        """Some installations of older releases have /v1/loads only to fail in it."""
+        answer = self._send(self._http, "GET", "/v1/loads?include=core,queues")
         try:
-            return msgspec.json.decode(answer.content, type=_Loads).loads
+            if answer.is_success:
+                return msgspec.json.decode(answer.content, type=_Loads).loads
+            old = msgspec.json.decode(self._get("/get_load").content, type=tuple[_OldLoad, ...])
         except ValueError as error:
-            raise CannotRunError(f"{self.url}/v1/loads does not answer as SGLang does ({error})") from None
+            raise CannotRunError(f"{self.url} does not tell its load as SGLang does ({error})") from None
+        return tuple(
+            Load(
+                dp_rank=load.dp_rank or 0,
+                num_running_reqs=load.num_reqs - load.num_waiting_reqs,
+                num_waiting_reqs=load.num_waiting_reqs,
+            )
+            for load in old
+        )
 
     def finished(self) -> float | None:
         """Requests that ended since the start; None: no metrics."""

@@ -30,6 +30,8 @@ class FakeEngine:
         self.finishes_a_look = 0.0
         self.admin_key: str | None = ADMIN_KEY
         self.has_api = True
+        self.old = False
+        """It tells its load only as older releases do; two requests wait."""
         self.switches: list[tuple[str, dict[str, Any]]] = []
         self.info = {"version": "0.5.23", "tp_size": 1, "dp_size": replicas, "enable_hierarchical_cache": True}
         self.info |= {"api_key": "planted", "admin_api_key": "planted"} | changes
@@ -38,7 +40,9 @@ class FakeEngine:
         if path == "/server_info":
             states = [{"hicache_storage_backend": b, "hicache_write_policy": "write_through"} for b in self.backends]
             return 200, json.dumps({**self.info, "hicache_storage_backend": None, "internal_states": states})
-        if path.startswith("/v1/loads"):
+        if path == "/get_load" and self.old:
+            return 200, json.dumps([{"dp_rank": None, "num_reqs": self.running + 2, "num_waiting_reqs": 2}])
+        if path.startswith("/v1/loads") and not self.old:
             loads = [{"dp_rank": n, "num_running_reqs": self.running} for n in range(len(self.backends))]
             return 200, json.dumps({"loads": loads})
         if path == "/metrics":

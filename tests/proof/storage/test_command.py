@@ -129,6 +129,12 @@ def test_traffic_is_refused_and_shown(ask, action: tuple[str, ...]) -> None:
     assert engine.switches == []
 
 
+def test_an_older_engine_tells_its_load_by_another_path(ask) -> None:
+    engine = FakeEngine()
+    engine.old, engine.running = True, 1
+    assert "replica 0: 1 running, 2 waiting" in ask("detach", engine).stderr
+
+
 def test_requests_too_short_to_be_seen_running_are_traffic_too(ask) -> None:
     engine = FakeEngine()
     engine.finishes_a_look = 4.0
