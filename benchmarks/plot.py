@@ -27,10 +27,10 @@ def draw(lines: Sequence[Line], path: Path, description: str) -> None:
     settings = {"svg.fonttype": "none", "svg.hashsalt": "performance", "font.size": 7, "font.family": "sans-serif"}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(11, 1.6 * rows + 0.3), layout="constrained")
-        axes = figure.subplots(rows, COLUMNS, squeeze=False).flat
+        axes = list(figure.subplots(rows, COLUMNS, squeeze=False).flat)
         for panel, runs in zip(axes, panels.values(), strict=False):
             _panel(panel, runs)
-        for panel in list(axes)[len(panels) :]:
+        for panel in axes[len(panels) :]:
             panel.set_visible(False)
         figure.patch.set_facecolor("white")
         figure.savefig(path, format="svg", metadata={"Date": None, "Description": description})

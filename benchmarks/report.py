@@ -49,6 +49,10 @@ CHAPTERS: dict[str, dict[str, str]] = {
         "h200_lab": "The lab on two ranks",
     },
 }
+ELSEWHERE = """
+On rented machines, by the commands named below, with an engine whose weights are dummies. How that was done, and what
+it does not say: [the H200 report](h200.md).
+"""
 INTRODUCTION = """
 What watching costs, each figure with its command, machine and date: repeat it on yours. `make bench` takes those that
 need no GPU, `make bench-gpu` the content witness's; both append to `benchmarks/history.jsonl`, and this page is made
@@ -123,7 +127,7 @@ def how(name: str) -> str:
     """The benchmark's own words: its docstring, the usage line as a block."""
     script = ROOT / "benchmarks" / f"{name}.py"
     if not script.exists():
-        return ""
+        return ELSEWHERE.strip()
     return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").replace("``", "`")
 
 
