@@ -105,7 +105,8 @@ def traffic(url: str, tokens: int, vocabulary: range) -> Iterator[None]:
 def record(url: str, rings: Path, folder: Path, file: Path, minutes: float, tokens: int, vocabulary: range) -> str:
     """Watch a running engine under traffic. Returns what there is to say of the file."""
     with Sidecar(url, rings, folder) as sidecar, traffic(url, tokens, vocabulary):
-        words = ["record", sidecar.url, str(file), "--minutes", str(minutes), "--rename", f"{url[7:]}={NAME}"]
+        words = ["record", sidecar.url, str(file), "--minutes", str(minutes)]
+        words += ["--ring-dir", str(rings), "--rename", f"{url[7:]}={NAME}"]
         done = CliRunner().invoke(command.main, words, catch_exceptions=False)
     if done.exit_code:
         raise SystemExit(done.output)

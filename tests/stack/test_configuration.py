@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def said(*command: str | Path, folder: Path = ROOT) -> str:
     return run.stdout
 
 
+@cache
 def composed(profile: str) -> dict[str, Any]:
     parsed: dict[str, Any] = yaml.safe_load(said("docker-compose", "--profile", profile, "config"))
     return parsed

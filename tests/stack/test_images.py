@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -16,6 +15,7 @@ import yaml
 from hicache_exporter.commands import SUBCOMMANDS
 
 from .programs import free_port, running
+from .waiting import wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
@@ -56,12 +56,32 @@ def test_the_sidecar_starts_as_its_image_starts_it(installed: Path, tmp_path: Pa
     assert checked.stderr == b""
 
 
+def test_a_session_is_replayed_as_the_image_replays_it(installed: Path, tmp_path: Path) -> None:
+    service = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["sidecar-replay"]
+    (mounted,) = service["volumes"]
+    session, inside = re.fullmatch(r"\$\{HICACHE_SESSION:-(.*)\}:(.*):ro", mounted).groups()  # type: ignore[union-attr]
+    words = [str(ROOT / session) if word == inside else word for word in service["command"]]
+    listen = f"127.0.0.1:{free_port()}"
+    command = ["env", f"HICACHE_WITNESS_LISTEN={listen}", str(installed / "hicache-witness"), *words]
+    with running(command, tmp_path / "log", f"http://{listen}/-/ready"):
+        served = httpx.get(f"http://{listen}/metrics", trust_env=False).text
+        page = httpx.get(f"http://{listen}/runbooks/HiCacheL2Inert", trust_env=False)
+    assert "hicache_hit_tokens_total{" in served
+    assert "Mitigation" in page.text
+
+
 def test_the_rules_can_be_rendered_where_the_sdk_of_the_boards_is_not_installed(installed: Path) -> None:
     def said(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
     assert "grafana" not in said(str(installed / "python"), "-m", "pip", "list")
     assert "HiCacheEngineDown" in said(str(installed / "hicache-witness"), "rules")
+
+
+def prompt_tokens(engine: str) -> float:
+    served = httpx.get(f"{engine}/metrics", trust_env=False).text
+    found = re.search(r"sglang:prompt_tokens_total{[^}]*} (\S+)", served)
+    return float(found[1]) if found else 0
 
 
 @pytest.mark.engine
@@ -73,11 +93,11 @@ def test_the_demo_engine_starts_as_its_image_starts_it_and_takes_the_traffic(tmp
     engine = f"http://127.0.0.1:{port}"
     with running(["env", *settings, *program], tmp_path / "engine.log", f"{engine}/health", deadline=240):
         traffic = subprocess.Popen([sys.executable, str(IMAGES / "traffic.py"), engine])
-        time.sleep(15)
-        traffic.terminate()
-        traffic.wait()
-        served = httpx.get(f"{engine}/metrics", trust_env=False).text
-    assert float(re.search(r"sglang:prompt_tokens_total{[^}]*} (\S+)", served)[1]) > 0  # type: ignore[index]
+        try:
+            wait_until(lambda: prompt_tokens(engine) > 0, "the traffic arrives", 60)
+        finally:
+            traffic.terminate()
+            traffic.wait()
     assert list(rings.glob("*.ring"))
 
 

@@ -204,10 +204,12 @@ def test_a_collector_that_is_pulled_out_costs_spans_and_nothing_else(
     quick = {"OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_EXPORTER_OTLP_TIMEOUT": "2"}
     with Receiver(protocol).run() as receiver, one_more(stack, receiver, tmp_path / "log", **quick) as sidecar:
         wait_until(lambda: receiver.spans and sidecar.spans("exported"), "spans arrive", 30)
-        assert (sidecar.spans("dropped"), sidecar.spans("failed")) == (0, 0)
+        dropped = sidecar.spans("dropped")  # a busy machine may have been late
+        assert sidecar.spans("failed") == 0
 
         receiver.unplug()
-        wait_until(lambda: sidecar.spans("dropped") and sidecar.spans("failed"), "what is lost is counted", 40)
+        wait_until(lambda: sidecar.spans("dropped") > dropped, "what found no room is counted", 40)
+        wait_until(lambda: sidecar.spans("failed"), "what was refused is counted", 40)
 
         receiver.spans.clear()
         receiver.plug()
