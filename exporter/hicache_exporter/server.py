@@ -27,7 +27,7 @@ DEFAULT_PROOFS = 50
 MAX_PROOFS = 512
 COMPRESS_FROM = 1024  # bytes
 
-PATHS = "/, /metrics, /proofs, /proofs/REQUEST_ID, /state, /-/healthy and /-/ready"
+PATHS = "/, /metrics, /proofs, /proofs/REQUEST_ID, /state, /runbooks/, /-/healthy and /-/ready"
 
 PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PAGE_HEADERS = {
