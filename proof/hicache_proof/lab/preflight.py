@@ -18,6 +18,9 @@ from hicache_proof.lab.sidecar import NoProof, SidecarClient
 
 IDLE_SECONDS = 5.0
 FLUSH_SECONDS = 30.0
+STILL_SECONDS = 1.0
+"""Without a movement of the storage counters for so long, nothing is on its way to L3 or from it."""
+STORAGE_SECONDS = 30.0
 PROBE_TOKENS = 32
 
 
@@ -59,7 +62,27 @@ class Preflight:
         self.checks.append(Check(name=name, state=state, says=says))  # type: ignore[arg-type]
 
     def empty(self) -> None:
+        """A flush ends SGLang's storage threads and gives them ten seconds, or the engine dies: none may be busy."""
+        if self._engine.facts.storage_backend is not None:
+            self._wait_for_storage()
         self._engine.flush(FLUSH_SECONDS)
+
+    def _wait_for_storage(self) -> None:
+        moved: tuple[float | None, float | None] | None = None
+        moved_ns = 0
+
+        def still(now: Reading) -> bool:
+            nonlocal moved, moved_ns
+            counted = (now.storage_backup_tokens, now.storage_prefetched_tokens)
+            if counted != moved:
+                moved, moved_ns = counted, now.at_ns
+            return now.at_ns - moved_ns >= STILL_SECONDS * 1e9
+
+        if not self._engine.until(still, STORAGE_SECONDS)[1]:
+            raise CannotRunError(
+                f"{self._engine.url} is still at work on its storage after {STORAGE_SECONDS:.0f} s, and a flush "
+                "meanwhile can end the engine; wait until it is quiet, or leave --flush out"
+            )
 
     def _refuse_unsuitable(self) -> None:
         guards.supported(self._engine.facts)

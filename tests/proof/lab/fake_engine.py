@@ -46,6 +46,8 @@ class FakeEngine:
     prefetches_unseen: bool = False
     """Reads from storage, but the recorder saw no prefetch."""
     storage_writes: bool = True
+    storage_busy: bool = False
+    """Is never done with what it writes."""
     admin_key: str | None = None
     flushes_nothing: bool = False
     """Says that the cache was flushed, and keeps it."""
@@ -197,6 +199,8 @@ class FakeEngine:
                 self.counts[name] = self.counts.get(name, 0) + value
 
     def metrics_text(self) -> str:
+        if self.storage_busy:
+            self.counts["stored"] = self.counts.get("stored", 0) + 1
         ranks = 'engine_type="unified",model_name="fake",pp_rank="0",tp_rank="0"'
         tree = 'cache_type="UnifiedRadixCache",dp_rank="0",pp_rank="0",tp_rank="0"'
         front = 'engine_type="unified",is_streaming="true",model_name="fake"'

@@ -9,6 +9,11 @@ from .fake_engine import FakeEngine
 L3 = ("--l3", "--repetitions", "2")
 
 
+@pytest.fixture(autouse=True)
+def soon_still(monkeypatch):
+    monkeypatch.setattr("hicache_proof.lab.preflight.STILL_SECONDS", 0.06)
+
+
 def with_storage(**how):
     return FakeEngine(storage="file", **how)
 
@@ -75,3 +80,11 @@ def test_nothing_leaves_l2_before_it_is_known_to_be_in_storage(ask, monkeypatch)
     assert result.exit_code == 2
     assert "not in storage: 0 of" in result.stderr
     assert engine.flushes == 1, "the first flush, and none before E"
+
+
+def test_no_flush_while_the_storage_is_busy_for_that_can_end_the_engine(ask, monkeypatch):
+    monkeypatch.setattr("hicache_proof.lab.preflight.STORAGE_SECONDS", 0.2)
+    engine = with_storage(storage_busy=True)
+    result = ask(engine, *L3, "--flush")
+    assert (result.exit_code, engine.flushes) == (2, 0)
+    assert "is still at work on its storage" in result.stderr
