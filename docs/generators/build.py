@@ -12,6 +12,7 @@ from . import (
     certificate,
     command_line,
     compatibility,
+    demo,
     h200,
     manual,
     metrics,
@@ -78,8 +79,11 @@ def keep(noted: Path, root: Path) -> None:
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail if something is missing or out of date.")
 @click.option("--compatibility", "noted", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def main(check: bool, noted: Path | None) -> None:
+@click.option("--demo", "run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(check: bool, noted: Path | None, run: Path | None) -> None:
     """Write the generated pages and tables."""
+    if run is not None:
+        demo.show(run, ROOT)
     if noted is not None:
         keep(noted, ROOT)
     expected = outputs(ROOT)

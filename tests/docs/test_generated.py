@@ -23,6 +23,7 @@ def generators(monkeypatch: pytest.MonkeyPatch):
     import generators.build
     import generators.certificate
     import generators.compatibility
+    import generators.demo
     import generators.h200
     import generators.markdown
     import generators.settings
@@ -133,3 +134,10 @@ def test_the_planted_row_is_in_the_report_of_the_h200s(generators) -> None:
     damaged = [line for line in generators.h200.reads().splitlines() if "on purpose" in line]
     assert len(damaged) == 2
     assert all("| **1** |" in line and line.endswith("| damaged |") for line in damaged)
+
+
+def test_every_page_that_shows_the_demo_has_the_place_for_it(generators) -> None:
+    for page, parts in generators.demo.PAGES.items():
+        for part in parts:
+            shown = generators.markdown.between((ROOT / page).read_text("utf-8"), f"demo-{part}", "anew")
+            assert f"<!-- demo-{part}:begin -->\nanew\n" in shown
