@@ -82,6 +82,7 @@ class SpanQueue(SpanProcessor):
                 result = SpanExportResult.FAILURE
             finally:
                 detach(token)
+                spans.clear()  # a failure leaves its frames, and so the batch, in a cycle until Python looks
             if self._given_up:
                 return
             self._sending = 0

@@ -96,6 +96,19 @@ def test_a_failing_exporter_is_counted_and_tried_again(result):
     assert (queue.exported, queue.failed) == (0, 5)
 
 
+def test_an_exporter_that_keeps_its_last_batch_in_a_cycle_keeps_no_spans():
+    class Keeping(Exporter):
+        def export(self, spans):
+            self.kept = spans
+            return super().export(spans)
+
+    exporter = Keeping(SpanExportResult.FAILURE)
+    queue = SpanQueue(exporter, delay=0.01)
+    put(queue, 3)
+    queue.shutdown(5)
+    assert (exporter.batches, queue.failed, list(exporter.kept)) == ([3], 3, [])
+
+
 def test_after_the_end_spans_are_dropped():
     queue = SpanQueue(Exporter(), delay=0.01)
     queue.shutdown(1)
