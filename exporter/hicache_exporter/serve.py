@@ -39,7 +39,7 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
         return None
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise click.UsageError(f"config {path}: {error}") from None
     known = {_key(option): option for option in context.command.params if option.name != "config"}
     unknown = sorted(values.keys() - known.keys())

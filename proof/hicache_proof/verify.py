@@ -40,6 +40,8 @@ def verify(document: bytes) -> Verification:
         certificate = msgspec.convert(raw, Certificate)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UnreadableError(str(error)) from None
+    except RecursionError:
+        raise UnreadableError("it is nested too deeply") from None
     judged = judge(certificate.evidence)
     return Verification(
         request_id=certificate.subject.request_id,

@@ -64,7 +64,7 @@ def read_server_info(body: bytes) -> EngineInfo:
     """Raises ServerInfoError."""
     try:
         info = msgspec.json.decode(body, type=EngineInfo)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # A decoder's message names the field and the type it wanted, never the value.
         raise ServerInfoError(str(error)) from None
     if info.version is None and info.tp_size is None:
