@@ -137,7 +137,8 @@ class StorageApi:
 
     def _send(self, http: httpx.Client, method: str, path: str, **content: Any) -> httpx.Response:
         try:
-            return http.request(method, self.url + path, **content)
+            # no connection is kept: a busy server may close it just when the next request is sent
+            return http.request(method, self.url + path, headers={"Connection": "close"}, **content)
         except httpx.HTTPError as error:
             raise CannotRunError(
                 f"{self.url} does not answer ({error or type(error).__name__}); is the engine running there?"

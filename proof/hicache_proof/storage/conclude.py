@@ -59,7 +59,9 @@ def switched(
     """
     told = tuple(rank for rank in facts.ranks if rank.attached is not None)
     ranks = facts.ranks if told else ()
-    missing = [*_not_there(backend, facts), *_failed(backend is not None, ranks)]
+    # The engine's answer stands for what all ranks did alike: a tree with nothing to detach may call that a failure.
+    alike = ok and {(rank.attached, rank.succeeded) for rank in ranks} == {(backend is not None, False)}
+    missing = [*_not_there(backend, facts), *(() if alike else _failed(backend is not None, ranks))]
     asked = len(facts.replicas) + len(ranks)
     done, in_part = ok and not missing and asked > 0, 0 < len(missing) < asked
     verb = f"{action}ed"

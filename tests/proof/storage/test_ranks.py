@@ -54,6 +54,13 @@ def test_a_rank_that_differs_is_named_although_the_engine_says_yes(other: Rank, 
     assert attached(rank(0), other) == (False, "mixed", f"attached in part only: {says}")
 
 
+def test_nothing_to_detach_is_no_failure_if_all_ranks_say_so_and_the_engine_agrees() -> None:
+    idle = [rank(number, attached=False, succeeded=False) for number in range(2)]
+    for ok, told, done in ((True, idle, True), (False, idle, False), (True, [idle[0], rank(1, attached=False)], False)):
+        report = switched("detach", None, ENGINE, "0.5.14", facts(*told, backend=None), ("said",), ok)
+        assert report.done is done
+
+
 def test_recorders_that_saw_no_switch_at_all_are_no_witnesses() -> None:
     done, _, says = attached(rank(0, attached=None), rank(1, attached=None))
     assert done
