@@ -71,6 +71,7 @@ def test_what_left_l1_and_l2_is_read_from_storage_as_far_as_the_policy_lets_it(s
     run = msgspec.json.decode(result.stdout, type=LabRun)
     assert (run.engine.storage_backend, run.engine.prefetch_policy) == ("file", policy)
     assert run.outcome.verdict == "corroborated", run.outcome.sentence
+    assert run.storage.emptied_by == ("flush" if policy == "wait_complete" else "load")
     assert len(list((folder / "files").iterdir())) > 2 * run.plan.prefix_tokens, "a file a page"
     for read in run.of("E"):
         account = read.evidence.attribution

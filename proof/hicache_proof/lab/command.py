@@ -80,7 +80,11 @@ class Url(click.ParamType[str]):
 @click.option("--ladder", type=Ladder(), default=(), help="Prefix lengths; finds from which one on L2 beats computing.")
 @click.option("--concurrency", type=Ladder(), default=(), help="Requests at once: TTFT and throughput at each level.")
 @click.option("--skip-eviction", is_flag=True, help="Leave the prefix in L1: a negative control, which must exit 1.")
-@click.option("--flush", is_flag=True, help="Empty the engine's cache first (and L1 and L2 before series E).")
+@click.option(
+    "--flush",
+    is_flag=True,
+    help="Empty the engine's cache first (with --l3 also before series E, where that is safe).",
+)
 @click.option("--allow-traffic", is_flag=True, help="Run although others use the engine.")
 @click.option("--without-recorder", is_flag=True, help='Go on without the flight recorder: "consistent" at best.')
 @click.option("--token-ids", type=TokenRange(), help="Draw prompts from these ids (an engine without a tokenizer).")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hicache_proof.lab import climb, guards, ladder, series
 from hicache_proof.lab.backup import Backups
@@ -50,6 +50,17 @@ class OnRequest:
         self._backups = backups
         self._verify = verify
         self._options = options
+
+    @property
+    def emptied_by(self) -> Literal["flush", "load"]:
+        """How L1 and L2 are emptied for E. A flush only where no prefetch can be on its way behind our back.
+
+        SGLang stops its storage threads for a flush and ends itself if one takes more than ten seconds: the first
+        prefetch of a process compiles its hash function for longer than that. Under wait_complete no request is
+        answered before its prefetch has ended.
+        """
+        waits = self._engine.facts.prefetch_policy == "wait_complete"
+        return "flush" if self._options.flush and waits else "load"
 
     def plan(self, sized: Plan) -> Ladders:
         """Before anything is asked, so that a rung that does not fit costs nothing."""
@@ -103,7 +114,7 @@ class OnRequest:
         self._preflight.note("storage backup", "passed" if written(last) is not None else "warning", says)
 
     def _empty_both(self, bench: Bench) -> None:
-        if self._options.flush:
+        if self.emptied_by == "flush":
             self._preflight.empty()
             self._preflight.note("L2 emptied", "passed", "by a flush; storage keeps what it has")
             return

@@ -132,7 +132,7 @@ def _storage_lines(fillers: int, filler: int, both: int) -> tuple[str, ...]:
         return ()
     return (
         f"to empty L2 as well, before E: {fillers} prompts of {filler:,} = {fillers * filler:,} tokens, more than the "
-        f"{both:,} of L1 and L2 together (with --flush: a flush instead)",
+        f"{both:,} of L1 and L2 together (with --flush and the prefetch policy wait_complete: a flush instead)",
     )
 
 

@@ -95,7 +95,7 @@ class Experiment:
             why_not_planted=why_not,
             lengths=lengths,
             concurrency=concurrency,
-            emptied_by="flush" if self._options.flush else "load",
+            emptied_by=self._on_request.emptied_by,
         )
 
     def _control_plan(self, sized: Plan) -> Plan | None:

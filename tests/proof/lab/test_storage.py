@@ -55,6 +55,13 @@ def test_a_policy_that_gives_the_prefetch_up_shows_no_read_and_says_why(run_of):
     assert "Best_effort takes what has arrived" in run.storage.sentence
 
 
+@pytest.mark.parametrize("policy", ["best_effort", "timeout"])
+def test_no_flush_before_e_while_a_prefetch_may_be_under_way(run_of, policy):
+    engine = with_storage(prefetch=policy)
+    run = run_of(engine, *L3, "--flush")
+    assert (engine.flushes, run.storage.emptied_by) == (1, "load"), "the flush at the start, and no other"
+
+
 def test_storage_that_lost_what_it_took_shows_no_read(run_of):
     run = run_of(with_storage(loses_storage=True), *L3)
     assert (run.storage.verdict, run.outcome.exit_code) == ("no_storage_read", 1)
