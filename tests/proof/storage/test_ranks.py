@@ -54,6 +54,12 @@ def test_a_rank_that_differs_is_named_although_the_engine_says_yes(other: Rank, 
     assert attached(rank(0), other) == (False, "mixed", f"attached in part only: {says}")
 
 
+def test_what_failed_in_all_ranks_is_not_in_part() -> None:
+    failed = [rank(number, succeeded=False) for number in range(2)]
+    report = switched("attach", "file", ENGINE, "0.5.23", facts(*failed, backend=None), ("disk full",), False)
+    assert (report.done, report.state, report.says) == (False, "detached", "not attached, as far as can be seen")
+
+
 def test_nothing_to_detach_is_no_failure_if_all_ranks_say_so_and_the_engine_agrees() -> None:
     idle = [rank(number, attached=False, succeeded=False) for number in range(2)]
     for ok, told, done in ((True, idle, True), (False, idle, False), (True, [idle[0], rank(1, attached=False)], False)):
