@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +17,7 @@ from hicache_dashboards.boards.catalogue import boards
 from hicache_dashboards.pictures import units
 from hicache_dashboards.pictures.answers import Prometheus, Window
 from hicache_dashboards.pictures.draw import picture
+from hicache_dashboards.pictures.kinds import with_holes
 from hicache_dashboards.queries.model import Query
 
 WINDOW = Window(start=1000.0, end=1300.0, scrape=15.0)
@@ -95,3 +97,11 @@ def test_a_board_becomes_an_image(uid: str, canned: Canned, tmp_path: Path) -> N
     picture(board, Prometheus(canned.url), WINDOW, tmp_path / "board.png")
     assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
     assert len(canned.asked) == sum(len(panel.queries) for panel in board.panels)
+
+
+def test_no_line_runs_over_what_is_missing() -> None:
+    times, values = with_holes([0.0, 5.0, 10.0, 60.0, 65.0], [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert times == [0, 5, 10, 15, 60, 65]
+    assert [math.isnan(value) for value in values] == [False, False, False, True, False, False]
+    assert with_holes([], []) == ([], [])
+    assert with_holes([7.0], [1.0]) == ([7.0], [1.0])

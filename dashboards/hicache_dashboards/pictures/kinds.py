@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from matplotlib import dates as mdates
@@ -35,7 +36,8 @@ def draw(panel: Panel, card: Axes, inner: Axes, answers: list[Series], window: W
 def _lines(panel: Panel, axes: Axes, answers: list[Series]) -> None:
     _value_axis(panel, axes)
     for series, colour in zip(answers, _colours(answers), strict=True):
-        axes.plot([_when(t) for t in series.times], series.values, color=colour, lw=1.4, label=series.name)
+        times, values = with_holes(series.times, series.values)
+        axes.plot([_when(t) for t in times], values, color=colour, lw=1.4, label=series.name)
     for step in panel.steps:
         if step.at != float("-inf"):
             axes.axhline(step.at, color=step.colour, lw=0.8, ls="--")
@@ -43,6 +45,17 @@ def _lines(panel: Panel, axes: Axes, answers: list[Series]) -> None:
     highest = max([*numbers, *(step.at for step in panel.steps)], default=0)
     axes.set_ylim(min([*numbers, 0]), (panel.maximum or highest or 1) * 1.04)
     _legend(panel, axes)
+
+
+def with_holes(times: list[float], values: list[float]) -> tuple[list[float], list[float]]:
+    """NaN where points are missing: no line may run over what nobody measured."""
+    step = min((after - before for before, after in pairwise(times)), default=0.0)
+    points = list(zip(times, values, strict=True))[:1]
+    for (before, _), (after, value) in pairwise(zip(times, values, strict=True)):
+        if after - before > 1.5 * step:
+            points.append((before + step, math.nan))
+        points.append((after, value))
+    return [t for t, _ in points], [value for _, value in points]
 
 
 def _stack(panel: Panel, axes: Axes, answers: list[Series]) -> None:
