@@ -155,11 +155,14 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=30000, help="of the engine that it says it belongs to")
     parser.add_argument("--account", type=Path)
     parser.add_argument("--even", action="store_true", help="every record takes two slots of the ring")
+    parser.add_argument("--hold", action="store_true", help="begin when a line comes on stdin")
     options = parser.parse_args()
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     writer = Writer(options.folder, options.slots, options.port, options.account, even=options.even)
     print("writing", flush=True)
+    if options.hold:
+        sys.stdin.readline()
     end = time.monotonic() + options.seconds
     steps = writer.steps()
     pace(lambda: next(steps), options.rate, lambda: not told and time.monotonic() < end)
