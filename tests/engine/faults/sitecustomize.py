@@ -4,11 +4,14 @@ FAULT_LOAD_BACK=zero       rows copied from host to device become zero
 FAULT_LOAD_BACK=one_row    only the last row of each copy, only in the first layer
 FAULT_LOSE=KIND,...        records of these kinds (records.Kind) are lost: their place in the ring is wiped
 FAULT_PART=PART            record, clock or witness: that part of ours raises at every call, once the engine stands
-FAULT_HOLD=FILE            while there is this file, the device tells of no event that it has happened
+FAULT_HOLD=FILE            while there is this file, no event that was recorded meanwhile is told to have happened
 FAULT_SEAM=NAME or all     our own step before that patched engine function raises at every call
 """
 
+import importlib.util
 import os
+import sys
+from importlib.machinery import PathFinder
 
 from cpu_engine.after_import import after_import  # the demo engine's shims are on the path before this folder
 
@@ -97,7 +100,14 @@ def break_witness(module):
 def hold_events(file):
     from cpu_engine.torch_cpu import Event
 
-    Event.query = lambda self: not os.path.exists(file)
+    take_time = Event.record
+
+    def record(self, stream=None):
+        take_time(self, stream)
+        self.held = os.path.exists(file)
+
+    Event.record = record
+    Event.query = lambda self: not (getattr(self, "held", False) and os.path.exists(file))
 
 
 if part := os.environ.get("FAULT_PART"):
@@ -111,3 +121,10 @@ if kinds := os.environ.get("FAULT_LOSE"):
     after_import("hicache_tracing.recorder", lambda module: lose_records(module, kinds.split(",")))
 if seam := os.environ.get("FAULT_SEAM"):
     after_import("hicache_tracing.guard", lambda module: break_seam(module, seam))
+
+# The one behind, which this one hides, attaches the plugin where the engine has no plugin loader. It comes last: what
+# it imports is to be broken by then.
+folders = [os.path.abspath(folder) for folder in sys.path]
+behind = folders[folders.index(os.path.dirname(os.path.abspath(__file__))) + 1 :]
+if spec := PathFinder.find_spec("sitecustomize", behind):
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
