@@ -15,6 +15,7 @@ from hicache_tracing.records import Kind
 
 from .elsewhere import environment, output, python
 from .engines import FAKES, RELEASES, SHARED
+from .mounts import tmpfs
 from .ring import Ring, read
 
 
@@ -208,7 +209,31 @@ class TestTheEnd:
         assert (done.returncode, done.stdout) == (0, "1\n")
         [line] = done.stderr.splitlines()
         assert line.startswith("hicache-witness: not recording: ")
-        assert "set HICACHE_WITNESS_DIR" in line
+        assert "; set HICACHE_WITNESS_" in line
+
+    @pytest.mark.parametrize("options", ["size=64k", "ro"])
+    def test_on_a_file_system_that_is_full_or_read_only_too(self, tmp_path, options):
+        with tmpfs(tmp_path, options):
+            self.test_without_a_place_for_the_ring_is_as_quiet(tmp_path / "witness")
+
+    def test_a_file_system_that_fills_up_later_costs_nothing(self, tmp_path):
+        """Not one record: the ring has its room already. A write to a hole would be the end of the engine."""
+        code = SERVE + (
+            "from pathlib import Path\n"
+            "scheduler = serve('first')\n"
+            f"junk = open({str(tmp_path / 'junk')!r}, 'wb', buffering=0)\n"
+            "try:\n"
+            "    while junk.write(bytes(4096)): pass\n"
+            "except OSError as full: print(full.strerror)\n"
+            "for i in range(1000):\n"
+            "    scheduler.receive(f'r{i}', range(300)); scheduler.step()\n"
+        )
+        with tmpfs(tmp_path, "size=8m"):
+            done = python(code, env=on(tmp_path / "witness"), paths=paths("v0523"))
+            assert (done.returncode, done.stdout, done.stderr) == (0, "No space left on device\n", "")
+            [ring] = rings(tmp_path / "witness")
+            assert ring.dropped == 0
+            assert ring.of(Kind.ADMIT)[-1].rid == "r999"
 
     def test_adds_no_measurable_time(self, tmp_path):
         """Ending with an open ring against ending without us: both far below what an exporter's last flush takes."""

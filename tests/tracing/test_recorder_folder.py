@@ -7,8 +7,6 @@ import fcntl
 import logging
 import os
 import stat
-import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from hicache_tracing.ring_file import KEEP_DEAD, RecorderError
 from hicache_tracing.session import Session
 
 from .elsewhere import python
+from .mounts import tmpfs
 from .ring import read
 
 SLOTS = 1024
@@ -132,7 +131,7 @@ class TestRoom:
         assert len(rings(tmp_path)) == 1
 
     def test_of_a_small_tmpfs_is_never_used_up(self, tmp_path):
-        with _tmpfs(tmp_path, "4m"):
+        with tmpfs(tmp_path, "size=4m"):
             made = []
             with pytest.raises(RecorderError):
                 made.extend(Recorder(str(tmp_path / "witness"), SLOTS) for _ in range(100))
@@ -254,16 +253,3 @@ class TestOldRings:
 class _Room:
     def __init__(self, free: int) -> None:
         self.f_bavail, self.f_frsize = free, 1
-
-
-@contextmanager
-def _tmpfs(path: Path, size: str):
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("may not mount here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
