@@ -49,7 +49,7 @@ def _panel(panel: Axes, runs: list[Line]) -> None:
     panel.set_xlim(-0.5, max(len(runs) - 0.5, 0.5))
     days = [datetime.strptime(run.date[:10], "%Y-%m-%d").strftime("%d %b") for run in (runs[0], runs[-1])]
     panel.set_xticks([0, len(runs) - 1] if len(runs) > 1 else [0], days if len(runs) > 1 else days[:1])
-    panel.set_title(fill(f"{newest.name}: {newest.figure}", 48), fontsize=6.5, loc="left")
+    panel.set_title(fill(f"{newest.name}: {newest.figure}", 42), fontsize=6.5, loc="left")
     word = "at most" if target.bound == "at_most" else "at least"
     panel.set_ylabel(f"{newest.unit}\n({word} {number(target.value)})", fontsize=6)
     panel.spines[["top", "right"]].set_visible(False)
