@@ -56,7 +56,7 @@ matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for rea
 	@$(BIN)/pytest -m matrix --ignore tests/engine/test_smoke.py --ignore tests/engine/test_facts.py tests/engine tests/tracing
 	@$(BIN)/python docs/build.py --compatibility out/compatibility
 
-chaos: setup system engine ## kills, fuzzing and floods, the long form; about an hour
+chaos: setup system engine ## kills, fuzzing and hostile clients, the long form; two and a half hours
 	@$(BIN)/pytest -m chaos
 
 soak: setup system engine ## two hours of mixed load on engine, sidecar and Prometheus; writes out/soak/result.json

@@ -128,7 +128,6 @@ def main() -> int:
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
         **conclude(soak.minutes),
-        "minutes": soak.minutes,
     }
     (options.folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     for fault in result["faults"]:
