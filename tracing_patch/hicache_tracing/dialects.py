@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from hicache_tracing.records import ABSENT
+from hicache_tracing.versions import version_of
 
 
 def number(value: Any) -> int:
@@ -229,17 +229,6 @@ def _pool_bytes(pool: Any) -> int:
 # -- identity ----------------------------------------------------------------------------------------------------
 
 
-def version_of(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def engine_version() -> str:
-    return version_of("sglang")
-
-
 def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
     """Who this process is, for the ring's header. Only configuration and sizes: no keys, no prompts."""
     args = getattr(scheduler, "server_args", None)
@@ -252,7 +241,7 @@ def identity(scheduler: Any, tree: Any, controller: Any) -> dict[str, object]:
 
     return {
         "plugin_version": version_of("hicache-witness"),
-        "engine_version": engine_version(),
+        "engine_version": version_of("sglang"),
         "role": "scheduler",
         "pid": os.getpid(),
         "tp_rank": _rank(scheduler, "tp_rank"),
