@@ -63,6 +63,7 @@ class Battle:
 
     def check(self) -> None:
         """Everything that was written since this sidecar began is on its page, once."""
+        self._wait_until_followed()
         self.engine.pause()
         time.sleep(0.3)
         series = self._look()
@@ -73,6 +74,13 @@ class Battle:
         assert written[1] - latest[1] <= admitted <= written[1] - earliest[1] + self.kills + 1
         self._check_verdicts(series, admitted)
         self.engine.go_on()
+
+    def _wait_until_followed(self) -> None:
+        """A ring that is met while it is being made is looked at again a second later."""
+        deadline = time.monotonic() + 20
+        while self._look().get("hicache_recorder_up{rank=tp0}") != 1:
+            assert time.monotonic() < deadline, "the engine's recorder is not followed"
+            time.sleep(0.05)
 
     def _look(self) -> dict[str, float]:
         """The page, held against what it was before."""
