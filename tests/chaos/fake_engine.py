@@ -64,30 +64,28 @@ class RealSidecar:
     """``hicache-witness serve`` without GPU; ready when the constructor returns."""
 
     def __init__(self, rings: Path, log: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "hicache_exporter", "serve", "--ring-dir", str(rings), *options]
+        command += [f"--no-collector.{name}" for name in ("gpu", "pcie", "host")]
+        deadline = time.monotonic() + 60
+        while not self._start(command, log, deadline):
+            pass  # somebody took the port between our choice and the start
+
+    def _start(self, command: list[str], log: Path, deadline: float) -> bool:
         self.address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self.address}"
-        command = [
-            sys.executable,
-            "-m",
-            "hicache_exporter",
-            "serve",
-            "--ring-dir",
-            str(rings),
-            "--listen",
-            self.address,
-        ]
-        off = [f"--no-collector.{name}" for name in ("gpu", "pcie", "host")]
         with log.open("ab") as output:
-            self.process = subprocess.Popen([*command, *off, *options], stdout=output, stderr=output)
-        deadline = time.monotonic() + 60
-        while not self._ready():
-            assert self.process.poll() is None, log.read_text()
+            self.process = subprocess.Popen([*command, "--listen", self.address], stdout=output, stderr=output)
+        while f"serving on {self.url}," not in log.read_text() or not self._ready():
             assert time.monotonic() < deadline, log.read_text()
+            if self.process.poll() is not None:
+                assert f"{self.address} is in use already" in log.read_text(), log.read_text()
+                return False
             time.sleep(0.02)
+        return True
 
     def _ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/-/ready", timeout=20, trust_env=False).is_success
+            return self.get("/-/ready").is_success
         except httpx.TransportError:
             return False
 
