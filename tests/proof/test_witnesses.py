@@ -74,6 +74,7 @@ FACTS = {name: "transfers" if name == "transfer" else name for name in WITNESSES
 
 OF_ITS_OWN_FACTS = [
     ("load_back", load_back(evicted_tokens=64), "supports", "after evicting 64 from L1"),
+    ("load_back", load_back(299, promised=298), "supports", "the 298 promised tokens and 1 more, which had left L1"),
     ("load_back", load_back(0, "no_room"), "contradicts", "declined 299 promised tokens: no room in L1"),
     ("load_back", load_back(0, "below_threshold", threshold=10), "contradicts", "threshold of 10 tokens"),
     ("load_back", load_back(0, "over_quota", quota=64, threshold=10), "contradicts", "quota of 64 tokens"),

@@ -15,10 +15,17 @@ def testify(evidence: Evidence) -> WitnessState:
         return absent(NAME, "the engine was not seen asked for a load-back")
     if answer.loaded_tokens > 0:
         made_room = f", after evicting {answer.evicted_tokens} from L1" if answer.evicted_tokens else ""
-        return supports(NAME, f"loaded {answer.loaded_tokens} of {answer.promised_tokens} promised tokens{made_room}")
+        return supports(NAME, f"loaded {_amount(answer)}{made_room}")
     if retried(evidence):
         return silent(NAME, f"the last attempt loaded nothing ({reason(answer)}); an earlier one may have")
     return contradicts(NAME, f"declined {answer.promised_tokens} promised tokens: {reason(answer)}")
+
+
+def _amount(answer: LoadBack) -> str:
+    more = answer.loaded_tokens - answer.promised_tokens
+    if more > 0:  # making room can push out the very tokens that the lookup had found in L1
+        return f"the {answer.promised_tokens} promised tokens and {more} more, which had left L1 since the lookup"
+    return f"{answer.loaded_tokens} of {answer.promised_tokens} promised tokens"
 
 
 def reason(answer: LoadBack) -> str:
