@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum
 from types import SimpleNamespace
+
+import pytest
 
 from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
 
@@ -204,6 +206,16 @@ class TestOfSeveralPools:
     def test_each_beside_the_kv_has_its_own_record(self, engine):
         transfer, told = self.pools(engine, {"kv": 300, "swa": 128, "mamba": 1})
         assert told == [("swa", transfer, 128, 128 * 64), ("mamba", transfer, 1, ABSENT)]
+
+    def test_their_names_may_be_members_of_an_enum(self, engine):
+        plain = Enum("plain", {"KV": "kv", "SWA": "swa"})
+        transfer, told = self.pools(engine, {plain.KV: 300, plain.SWA: 128})
+        assert told == [("swa", transfer, 128, 128 * 64)]
+
+    def test_a_fault_here_costs_no_transfer_its_end(self, engine):
+        with pytest.raises(ValueError, match="many"):
+            self.pools(engine, {"kv": 300, "swa": "many"})
+        assert len(engine.session.loads.open) == 1
 
     def test_of_the_kv_alone_there_is_none(self, engine):
         assert self.pools(engine, {"kv": 300})[1] == []

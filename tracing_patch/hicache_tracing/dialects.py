@@ -153,10 +153,14 @@ def other_pools(ack: Any, controller: Any) -> list[tuple[str, int, int]]:
     group = getattr(controller, "mem_pool_host", None)
     entries = getattr(group, "entry_map", None) or {}
     anchor = getattr(getattr(group, "anchor_entry", None), "name", "kv")
-    sizes = {_pool(name): number(getattr(entry.host_pool, "size_per_token", None)) for name, entry in entries.items()}
+    sizes = {
+        _pool(name): number(getattr(getattr(entry, "host_pool", None), "size_per_token", None))
+        for name, entry in entries.items()
+    }
+    told = [(_pool(name), int(tokens)) for name, tokens in counts.items()]
     return [
-        (name, int(tokens), int(tokens) * size if (size := sizes.get(name, ABSENT)) != ABSENT else ABSENT)
-        for name, tokens in counts.items()
+        (name, tokens, tokens * size if (size := sizes.get(name, ABSENT)) != ABSENT else ABSENT)
+        for name, tokens in told
         if name != _pool(anchor)
     ]
 

@@ -224,12 +224,12 @@ class Session:
             producer,
             extra=b"".join(PAIR.pack(node, operation) for node, operation, _ in operations[:1000]),
         )
-        for name, count, pool_bytes in dialects.other_pools(ack, self.controller):
-            text = name.encode()
-            self.write(Kind.TRANSFER_POOL, b"", self.transfer_id, count, pool_bytes, len(text), extra=text)
         if len(transfers.open) >= MAX_OPEN:
             transfers.open.clear()
         transfers.open.append((self.transfer_id, ack, tokens, size))
+        for name, count, pool_bytes in dialects.other_pools(ack, self.controller):
+            text = name.encode()
+            self.write(Kind.TRANSFER_POOL, b"", self.transfer_id, count, pool_bytes, len(text), extra=text)
         return self.transfer_id
 
     def drained(self, transfers: Transfers, queue: list[Any]) -> None:
