@@ -10,13 +10,8 @@ from hicache_exporter.core.engine_expectations import FIRST_USE
 from hicache_exporter.core.engine_info import EngineInfo
 from hicache_exporter.core.engine_view import EngineView, view
 from hicache_exporter.names import Family
+from hicache_proof.attached import Scheduler, storage_backend
 from hicache_proof.chain.facts import Configuration, Counted, Pool
-
-
-class _SchedulerState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler has now, of which the top level of the answer only has the start."""
-
-    hicache_storage_backend: str | None = None
 
 
 class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +24,7 @@ class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
     speculative_algorithm: str | None = None
     device: str | None = None
     attention_backend: str | None = None
-    internal_states: tuple[_SchedulerState, ...] = ()
+    internal_states: tuple[Scheduler, ...] = ()
 
 
 def configuration(server_info: bytes, info: EngineInfo) -> Configuration:
@@ -47,18 +42,13 @@ def configuration(server_info: bytes, info: EngineInfo) -> Configuration:
         tp_size=info.tp_size or 1,
         pp_size=info.pp_size or 1,
         dp_size=info.dp_size or 1,
-        storage_backend=info.hicache_storage_backend or _attached(arguments.internal_states),
+        storage_backend=storage_backend(arguments.internal_states, info.hicache_storage_backend),
         disaggregation=info.disaggregation_mode,
         speculative=arguments.speculative_algorithm is not None,
         device=arguments.device,
         attention_backend=arguments.attention_backend,
         context_parallel=info.attn_cp_size,
     )
-
-
-def _attached(states: tuple[_SchedulerState, ...]) -> str | None:
-    """L3 that was attached after the start."""
-    return next((state.hicache_storage_backend for state in states if state.hicache_storage_backend is not None), None)
 
 
 def counted(metrics: bytes, info: EngineInfo | None) -> Counted:

@@ -14,6 +14,7 @@ from hicache_exporter import names
 from hicache_exporter.core import engine_families, engine_text
 from hicache_exporter.core.engine_info import EngineInfo, read_server_info
 from hicache_exporter.core.engine_view import view
+from hicache_proof.attached import Scheduler, storage_backend
 
 
 class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +85,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     storage_prefetched_tokens: float | None = None
 
 
-class _Rank(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler says of itself: it knows of a storage backend that was attached after the start."""
-
-    hicache_storage_backend: str | msgspec.UnsetType | None = msgspec.UNSET
-    hicache_storage_prefetch_policy: str | None = None
-
-
 class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
     """The white list of /server_info that the lab needs beyond the sidecar's: the answer holds API keys as well."""
 
@@ -106,7 +100,7 @@ class _Arguments(msgspec.Struct, frozen=True, kw_only=True):
     context_length: int | None = None
     tokenizer_worker_num: int | None = None
     hicache_storage_prefetch_policy: str | None = None
-    internal_states: tuple[_Rank, ...] = ()
+    internal_states: tuple[Scheduler, ...] = ()
 
 
 _READ: dict[tuple[str, tuple[str, ...]], str] = {
@@ -138,8 +132,8 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
     arguments = msgspec.json.decode(server_info, type=_Arguments)
     if info.page_size is None:
         raise ValueError("no page_size in it")
-    chunk, rank = arguments.chunked_prefill_size, next(iter(arguments.internal_states), _Rank())
-    attached = rank.hicache_storage_backend
+    chunk, schedulers = arguments.chunked_prefill_size, arguments.internal_states
+    policy = next((one.hicache_storage_prefetch_policy for one in schedulers), None)
     facts = EngineFacts(
         url=url,
         version=info.version,
@@ -151,8 +145,8 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
         write_policy=info.hicache_write_policy,
         io_backend=arguments.hicache_io_backend,
         mem_layout=arguments.hicache_mem_layout,
-        storage_backend=info.hicache_storage_backend if attached is msgspec.UNSET else attached,
-        prefetch_policy=rank.hicache_storage_prefetch_policy or arguments.hicache_storage_prefetch_policy,
+        storage_backend=storage_backend(schedulers, info.hicache_storage_backend),
+        prefetch_policy=policy or arguments.hicache_storage_prefetch_policy,
         eviction_policy=arguments.radix_eviction_policy,
         page_size=info.page_size,
         chunked_prefill_tokens=chunk if chunk is not None and chunk > 0 else None,

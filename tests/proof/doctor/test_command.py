@@ -140,11 +140,12 @@ def test_host_and_port_of_a_sidecar_are_its_address() -> None:
         assert ask("--engine", engine, "--sidecar", sidecar.removeprefix("http://")).exit_code == 0
 
 
-def test_storage_attached_after_the_start_is_seen() -> None:
-    attached = engine_with(hicache_storage_backend=None, internal_states=[{"hicache_storage_backend": "file"}])
-    with answering(attached) as engine:
+@pytest.mark.parametrize(("at_start", "now"), [(None, "file"), ("file", None)], ids=["attached", "detached"])
+def test_storage_switched_after_the_start_is_seen(at_start: str | None, now: str | None) -> None:
+    switched = engine_with(hicache_storage_backend=at_start, internal_states=[{"hicache_storage_backend": now}])
+    with answering(switched) as engine:
         answered = json.loads(ask("--engine", engine, "--json").output)
-    assert answered["facts"]["configuration"]["storage_backend"] == "file"
+    assert answered["facts"]["configuration"]["storage_backend"] == now
 
 
 def test_watching_judges_only_what_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
