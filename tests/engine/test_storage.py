@@ -41,9 +41,9 @@ def test_l3_is_attached_and_detached_in_every_rank(engine: Engine, tmp_path: Pat
     assert [rank["succeeded"] for rank in report["facts"]["ranks"]] == [False, False]
 
     code, report = storage(engine, key, "attach", "--backend", "file")
-    assert (code, report["says"]) == (0, "L3 is attached, seen in all 2 ranks")
+    assert (code, report["says"]) == (0, "L3 is attached, seen in all 2 ranks that record")
     ask(engine, prompt("l3", 400))  # its backup to L3 is under way, and keeps the engine from a switch
     code, report = storage(engine, key, "detach")
-    assert (code, report["says"]) == (0, "L3 is detached, seen in all 2 ranks")
+    assert (code, report["says"]) == (0, "L3 is detached, seen in all 2 ranks that record")
     code, report = storage(engine, key, "status")
     assert (code, report["state"], report["facts"]["frontend"]["hicache_storage_backend"]) == (0, "detached", None)

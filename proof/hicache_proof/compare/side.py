@@ -109,6 +109,8 @@ def read(document: bytes) -> Side:
             return _of_certificate(msgspec.convert(raw, Certificate), document)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UnreadableError(str(error)) from None
+    except RecursionError:
+        raise UnreadableError("it is nested too deeply") from None
     raise UnreadableError("it is neither the report.json nor the certificate.json of a lab run")
 
 

@@ -103,8 +103,8 @@ class StorageApi:
     def _describe(self) -> tuple[EngineInfo, tuple[Replica, ...]]:
         answer = self._get("/server_info")
         try:
-            states = msgspec.json.decode(answer.content, type=_States)
-            return read_server_info(answer.content), states.internal_states
+            info = read_server_info(answer.content)
+            return info, msgspec.json.decode(answer.content, type=_States).internal_states
         except ValueError as error:
             raise CannotRunError(f"{self.url}/server_info does not answer as SGLang does ({error})") from None
 

@@ -59,9 +59,9 @@ def switched(
     """
     told = tuple(rank for rank in facts.ranks if rank.attached is not None)
     ranks = facts.ranks if told else ()
-    # The engine's answer stands for what all ranks did alike: a tree with nothing to detach may call that a failure.
-    alike = ok and {(rank.attached, rank.succeeded) for rank in ranks} == {(backend is not None, False)}
-    missing = [*_not_there(backend, facts), *(() if alike else _failed(backend is not None, ranks))]
+    # A tree with nothing to detach may call that a failure: where all ranks did, the engine's answer stands.
+    nothing = ok and backend is None and all((rank.attached, rank.succeeded) == (False, False) for rank in ranks)
+    missing = [*_not_there(backend, facts), *(() if nothing else _failed(backend is not None, ranks))]
     asked = len(facts.replicas) + len(ranks)
     done, in_part = ok and not missing and asked > 0, 0 < len(missing) < asked
     verb = f"{action}ed"
@@ -101,7 +101,7 @@ def _failed(attach: bool, ranks: tuple[Rank, ...]) -> Iterator[str]:
 
 def _by_whom(facts: Facts, ranks: tuple[Rank, ...]) -> str:
     if ranks:
-        return f", seen in all {len(ranks)} ranks" if len(ranks) > 1 else ", seen in its rank"
+        return f", seen in all {len(ranks)} ranks that record" if len(ranks) > 1 else ", seen in the rank that records"
     speakers = f"{len(facts.replicas)} replicas say" if len(facts.replicas) > 1 else "rank 0 says"
     return f", as {speakers}; no recorder tells of each rank"
 

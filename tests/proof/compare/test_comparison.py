@@ -125,7 +125,14 @@ def test_a_certificate_that_was_changed_is_doubted() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [b"", b"[]", b"{}", b'{"schema": "hicache-witness/lab-run/1"}', encoded(run(outcome={"deciding": "nobody"}))],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"schema": "hicache-witness/lab-run/1"}',
+        encoded(run(outcome={"deciding": "nobody"})),
+    ],
 )
 def test_what_is_no_result_is_refused(document: bytes) -> None:
     with pytest.raises(UnreadableError):

@@ -199,6 +199,14 @@ def test_without_hicache_there_is_no_l3(ask) -> None:
     assert "--enable-hierarchical-cache" in result.stderr
 
 
+def test_an_answer_that_is_nested_too_deeply_is_one_sentence(ask) -> None:
+    strange = FakeEngine()
+    strange.get = lambda _path: (200, '{"x": ' + "[" * 100_000)  # type: ignore[method-assign]
+    result = ask("status", strange)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "does not answer as SGLang does" in result.stderr
+
+
 def test_no_engine_is_one_sentence_and_json_has_it_too(ask) -> None:
     gone = FakeEngine()
     gone.get = lambda _path: (404, "")  # type: ignore[method-assign]

@@ -38,8 +38,8 @@ def attached(*told: Rank) -> tuple[bool, str, str]:
 
 
 def test_all_ranks_are_done() -> None:
-    assert attached(rank(0), rank(1)) == (True, "attached", "L3 is attached, seen in all 2 ranks")
-    assert attached(rank(0))[2] == "L3 is attached, seen in its rank"
+    assert attached(rank(0), rank(1)) == (True, "attached", "L3 is attached, seen in all 2 ranks that record")
+    assert attached(rank(0))[2] == "L3 is attached, seen in the rank that records"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,11 @@ def test_what_failed_in_all_ranks_is_not_in_part() -> None:
     failed = [rank(number, succeeded=False) for number in range(2)]
     report = switched("attach", "file", ENGINE, "0.5.23", facts(*failed, backend=None), ("disk full",), False)
     assert (report.done, report.state, report.says) == (False, "detached", "not attached, as far as can be seen")
+
+
+def test_an_attach_that_failed_in_all_ranks_is_not_believed_whatever_the_engine_says() -> None:
+    done, state, says = attached(rank(0, succeeded=False), rank(1, succeeded=False))
+    assert (done, state, says) == (False, "mixed", "attached in part only: tp0 failed; tp1 failed")
 
 
 def test_nothing_to_detach_is_no_failure_if_all_ranks_say_so_and_the_engine_agrees() -> None:
