@@ -11,11 +11,11 @@ from hicache_proof.lab.ladder import Batch, Climbed, Step
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.prompts import Prompts
 from hicache_proof.lab.reply import Reply
+from hicache_proof.lab.sentences import PROVEN
 from hicache_proof.lab.series import Asker, Progress
 from hicache_proof.lab.sidecar import NoProof
 
 Prompt = tuple[int, ...]
-_PROVEN = ("proven", "corroborated")
 
 
 class _Load(NamedTuple):
@@ -94,4 +94,4 @@ def _from_host(asker: Asker, reply: Reply) -> int:
 
 def _proven(asker: Asker, reply: Reply) -> bool:
     found = asker.proof(reply)
-    return not isinstance(found, NoProof) and found.judgement.verdict in _PROVEN
+    return not isinstance(found, NoProof) and found.judgement.verdict in PROVEN

@@ -56,7 +56,7 @@ def compare(
 def energy(sidecar_before: bytes | None, sidecar_after: bytes | None) -> tuple[Energy, ...]:
     """Of each GPU over the run; a counter that is lower afterwards was reset, so it says nothing."""
     first, last = (
-        {s.labels.get("gpu", ""): s.value for s in _samples(scrape) if s.name == names.GPU_ENERGY.series}
+        {s.labels.get("gpu", ""): s.value for s in samples(scrape) if s.name == names.GPU_ENERGY.series}
         for scrape in (sidecar_before, sidecar_after)
     )
     return tuple(
@@ -66,20 +66,19 @@ def energy(sidecar_before: bytes | None, sidecar_after: bytes | None) -> tuple[E
 
 def gpu_driver(sidecar: bytes | None) -> str | None:
     """None where there is no GPU or nobody told."""
-    found = (
-        sample.labels.get("driver") for sample in _samples(sidecar) if sample.name == names.GPU_INFO.name + "_info"
-    )
+    found = (sample.labels.get("driver") for sample in samples(sidecar) if sample.name == names.GPU_INFO.name + "_info")
     return next((driver for driver in found if driver), None)
 
 
 def _bytes(sidecar: bytes | None, engine: str) -> Iterator[tuple[str, float]]:
-    for sample in _samples(sidecar):
+    for sample in samples(sidecar):
         kinds, name = _KINDS.get(sample.name, ({}, ""))
         kind = kinds.get(sample.labels.get("kind", ""))
         if kind is not None and sample.labels.get("engine", engine) == engine:
             yield name.format(**sample.labels | {"kind": kind}), sample.value
 
 
-def _samples(sidecar: bytes | None) -> Iterator[Sample]:
+def samples(sidecar: bytes | None) -> Iterator[Sample]:
+    """Of the sidecar's /metrics; none where there is no sidecar."""
     for family in text_string_to_metric_families((sidecar or b"").decode("utf-8", "replace")):
         yield from family.samples

@@ -18,7 +18,7 @@ def sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> str
         proven = sum(one.judgement.verdict in PROVEN for one in reads)
         times = f"in {proven} of {len(reads)} repetitions"
         if content == "damaged":
-            return f"Damaged: {read}, {times}, and what was read is not what was stored."
+            return f"Damaged: {read}, {times}, {_damage(reads)}."
         intact = sum(one.judgement.content == "intact" for one in reads)
         state = "and its content was not checked"
         if content == "intact":
@@ -37,3 +37,9 @@ def sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> str
         tier = {"device": "from L1 (GPU memory)", "none": "by computing it again"}.get(judgement.served_by, "otherwise")
         return f"No L2 read: series C was served {tier}. {judgement.reasons[0]}"
     return f"Not proven: nobody observed how series C was served. {judgement.reasons[0]}"
+
+
+def _damage(reads: Sequence[Measured]) -> str:
+    if any(one.judgement.content == "damaged" for one in reads):
+        return "and what was read is not what was stored"
+    return "but an answer to the planted markers or of series E is not the one that was given before the read"

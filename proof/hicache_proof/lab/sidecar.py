@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_exporter import names
 from hicache_proof.evidence import Evidence
+from hicache_proof.lab.machine import samples
 from hicache_proof.verdict import Judgement
 
 PATIENT_WAIT = 12.0
@@ -82,14 +82,13 @@ class SidecarClient:
 
     def backed_up_tokens(self, engine_url: str) -> float | None:
         """Tokens of finished backups of that engine since the sidecar follows it; None: it follows no such engine."""
-        for family in text_string_to_metric_families((self.metrics() or b"").decode("utf-8", "replace")):
-            for sample in family.samples:
-                if sample.name == names.TRANSFER_TOKENS.series and sample.labels.items() >= {
-                    ("engine", urlsplit(engine_url).netloc),
-                    ("direction", "device_to_host"),
-                }:
-                    return sample.value
-        return None
+        wanted = {("engine", urlsplit(engine_url).netloc), ("direction", "device_to_host")}
+        found = (
+            sample.value
+            for sample in samples(self.metrics())
+            if sample.name == names.TRANSFER_TOKENS.series and sample.labels.items() >= wanted
+        )
+        return next(found, None)
 
     def host_tokens(self, engine_url: str) -> float | None:
         """Size of that engine's host pool, as its flight recorder's header has it."""

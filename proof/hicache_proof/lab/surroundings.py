@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
-from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_exporter import names
 from hicache_proof.lab.engine import EngineFacts
+from hicache_proof.lab.machine import samples
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.run import Check
 from hicache_proof.units import size
@@ -37,10 +37,9 @@ class Scrape(NamedTuple):
 def scrape(metrics: bytes | None, engine: str) -> Scrape:
     """``engine``: as the sidecar labels it; it may watch others as well."""
     found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-    for family in text_string_to_metric_families((metrics or b"").decode("utf-8", "replace")):
-        for sample in family.samples:
-            if sample.labels.get("engine", engine) == engine:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    for sample in samples(metrics):
+        if sample.labels.get("engine", engine) == engine:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return Scrape(found)
 
 

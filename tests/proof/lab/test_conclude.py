@@ -100,6 +100,7 @@ def test_one_damaged_repetition_damages_the_run_and_is_the_one_shown():
     damaged = replace(BARE, content=content(mismatched=1))
     outcome = concluded(repetition(1), repetition(2, damaged), repetition(3)).outcome
     assert (outcome.content, outcome.exit_code, outcome.deciding) == ("damaged", 1, "C21")
+    assert outcome.sentence.endswith("and what was read is not what was stored.")
 
 
 def test_c_is_compared_with_the_l1_run_of_the_same_split():

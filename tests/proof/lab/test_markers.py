@@ -40,6 +40,8 @@ def test_a_marker_lost_with_the_read_is_damage(run_of):
     lost = [one for one in run.requests if one.series == "marker" and one.judgement.content == "damaged"]
     assert lost
     assert lost[0].evidence.answer.markers_planted == 1
+    assert "the planted markers" in run.outcome.sentence
+    assert "what was read is not what was stored" not in run.outcome.sentence
 
 
 def test_on_a_model_that_does_not_follow_they_are_not_used_and_nothing_passes(run_of):
