@@ -73,7 +73,7 @@ def load(path: Path) -> Session:
 
 
 def read(path: Path) -> Recording:
-    """Raises OSError, lzma.LZMAError, EOFError, or ValueError for a file that is no session."""
+    """Raises what lzma, json and a wrong shape of it raise for a file that is no session (replay.source.UNREADABLE)."""
     frames, rings, begin_ns = list[Frame](), list[bytes](), None
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):
@@ -81,7 +81,8 @@ def read(path: Path) -> Recording:
                 rings.append(base64.b64decode(line["ring"]))
                 begin_ns = int(line["begin_ns"])
             else:
-                frames.append(Frame(*line))
+                at, text = line
+                frames.append(Frame(float(at), str(text)))
     return Recording(frames, tuple(rings), begin_ns)
 
 

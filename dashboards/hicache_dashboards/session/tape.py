@@ -18,10 +18,14 @@ from hicache_tracing.records import HEAD_OFFSET, HEADER, IDENTITY_HEAD, IDENTITY
 ALL_SLOTS = 1 << 20
 
 
+class NoRecordError(ValueError):
+    """A ring in which nothing was recorded, such as that of an engine that nobody asked."""
+
+
 class Tape:
     """A recorded ring, in a folder of ours, whose head follows the clock. ``play`` it once before anybody reads it.
 
-    Raises ValueError or struct.error for what is no ring, or holds no record.
+    Raises ValueError or struct.error for what is no ring, NoRecordError for one without a record.
     """
 
     def __init__(self, recorded: bytes, folder: Path) -> None:
@@ -50,7 +54,7 @@ class Tape:
 
 
 def recorded(path: Path) -> bytes:
-    """A ring file, gzipped or not. Raises OSError, or EOFError for one that was cut off."""
+    """A ring file, gzipped or not. Raises OSError, zlib.error, or EOFError for one that was cut off."""
     data = path.read_bytes()
     return gzip.decompress(data) if path.suffix == ".gz" else data
 
@@ -92,7 +96,7 @@ def _heads(path: Path) -> tuple[list[tuple[int, int]], int]:
     for name in list(folder.rings):
         folder.drop(name)
     if not rows:
-        raise ValueError(f"{path.name} holds no record that was not overwritten")
+        raise NoRecordError(f"{path.name} holds no record that was not overwritten")
     heads, at_ns = list[tuple[int, int]](), 0
     for row in rows:
         at_ns = max(at_ns, row[T_NS])  # a record may be stamped before the one in front of it

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hicache_dashboards.session.model import Recording, Session
 from hicache_dashboards.session.rings import SETTLE_NS
-from hicache_dashboards.session.tape import Tape
+from hicache_dashboards.session.tape import NoRecordError, Tape
 from hicache_exporter.app import App
 from hicache_exporter.config import Settings
 from hicache_exporter.replay.source import NothingToReplayError
@@ -36,9 +36,9 @@ class Player:
         self._speed = speed
         self._began = clock()
         self._session = Session(recording.frames) if len(recording.frames) > 1 else None
-        self.tapes = [self._tape(ring) for ring in recording.rings]
+        self.tapes = [tape for ring in recording.rings if (tape := self._tape(ring)) is not None]
         if self._session is None and not self.tapes:
-            raise NothingToReplayError("it holds fewer than two frames, and no ring")
+            raise NothingToReplayError("it holds fewer than two frames, and no ring with a record")
         first_ns = min((tape.first_ns for tape in self.tapes), default=0)
         last_ns = max((tape.last_ns for tape in self.tapes), default=0)
         self._begin_ns = recording.begin_ns if recording.begin_ns is not None else first_ns
@@ -99,8 +99,11 @@ class Player:
         into = self.played - self._round * self.seconds
         return self._begin_ns + round(into * SECOND_NS)
 
-    def _tape(self, ring: bytes) -> Tape:
+    def _tape(self, ring: bytes) -> Tape | None:
+        """None: nothing was recorded in it."""
         try:
             return Tape(ring, self._folder)
+        except NoRecordError:
+            return None
         except (ValueError, struct.error) as error:
             raise NothingToReplayError(f"a ring in it can't be read: {error}") from None

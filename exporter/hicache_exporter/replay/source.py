@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import lzma
+import zlib
 from pathlib import Path
 
 from hicache_dashboards.session.model import Recording, read
 from hicache_dashboards.session.tape import recorded
 
 RINGS = ("*.ring", "*.ring.gz")
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError, TypeError, KeyError, RecursionError)
+"""What reading a file that is no session, or a damaged one, may raise."""
 
 
 class NothingToReplayError(Exception):
@@ -19,7 +22,7 @@ def recording(path: Path) -> Recording:
     """Raises NothingToReplayError."""
     try:
         return _of_folder(path) if path.is_dir() else read(path)
-    except (OSError, lzma.LZMAError, EOFError, ValueError, TypeError, KeyError) as error:
+    except UNREADABLE as error:
         raise NothingToReplayError(f"{path} is no recorded session: {error}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import lzma
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from hicache_exporter.replay import player as playing
 from hicache_exporter.replay.player import Player
 from hicache_exporter.replay.server import ReplayServer
 from hicache_exporter.replay.source import NothingToReplayError, recording
+from hicache_tracing.records import HEADER
 
 RING = Path(__file__).parents[1] / "recorded" / "h200-0.5.23-one-row-damaged.ring.gz"
 """A real ring: its lab read L2 three times, and one row came back damaged."""
@@ -216,6 +218,9 @@ def test_a_folder_of_rings_is_a_recording_and_a_session_may_lie_beside_them(tmp_
         ({"a.xz": b"", "b.xz": b""}, "holds 2 sessions"),
         ({"a.xz": b"text"}, "is no recorded session"),
         ({"a.ring.gz": b"text"}, "is no recorded session"),
+        ({"a.ring.gz": gzip.compress(b"text")[:10] + b"\xff" * 20}, "is no recorded session"),
+        ({"a.xz": lzma.compress(b"[" * 100_000)}, "is no recorded session"),
+        ({"a.xz": lzma.compress(b'["soon", "up 1"]')}, "is no recorded session"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
@@ -231,8 +236,20 @@ def test_what_can_not_be_played_is_refused(tmp_path: Path, told: Recording) -> N
         Player(told, 1.0, tmp_path)
 
 
-def test_a_ring_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
+def without_records() -> bytes:
+    """Of another process; only its header."""
     ring = bytearray(recorded(RING))
     ring[64:72] = bytes(8)  # its head: nothing was ever written
-    with pytest.raises(NothingToReplayError, match="holds no record"):
-        Player(Recording([], (bytes(ring),)), 1.0, tmp_path)
+    *first, pid, middle, created_ns = HEADER.unpack_from(ring)
+    HEADER.pack_into(ring, 0, *first, pid + 1, middle, created_ns)
+    return bytes(ring)
+
+
+def test_rings_of_nothing_but_their_headers_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NothingToReplayError, match="no ring with a record"):
+        Player(Recording([], (without_records(),)), 1.0, tmp_path)
+
+
+def test_an_idle_engine_beside_another_one_is_no_obstacle(tmp_path: Path) -> None:
+    player = Player(Recording([], (without_records(), recorded(RING))), 1.0, tmp_path)
+    assert [tape.first_ns for tape in player.tapes] == [begins(recorded(RING))]
