@@ -26,12 +26,14 @@ from hicache_exporter.emit.otlp_settings import SpanExportError, otlp_settings
 from hicache_exporter.serve import serve
 from hicache_exporter.sources.targets import TargetError, parse_targets
 from hicache_exporter.web_config import WebConfigError, read_web_config
+from hicache_proof.compare.side import read
 from hicache_proof.verify import UnreadableError, verify
 
 from ..exporter.engine import test_engine_text_properties as text
 from ..exporter.ledger import test_any_records as any_records
 from ..exporter.ring import test_decoding as decoding
 from ..exporter.ring import test_ring as ring
+from ..proof.compare.reports import encoded, run
 from ..proof.test_certificate import document
 from .process_figures import ProcessFigures
 
@@ -44,6 +46,7 @@ INFO = json.dumps(
 TARGETS = b"- targets: [127.0.0.1:30000, '[::1]:30001']\n  labels: {model: m}\n"
 WEB = b"tls_server_config: {cert_file: a, key_file: b}\nbasic_auth_users: {p: $2b$12$abc}\n"
 CONFIG = b'engine = ["127.0.0.1:30000"]\nlisten = ":9838"\nring-dir = "/dev/shm/x"\nlog-level = "info"\n'
+RUN = encoded(run())
 DEEP = 100_000
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -110,6 +113,14 @@ def certificate(body: bytes) -> None:
         assert not checked.holds or json.loads(body) == json.loads(document())
 
 
+@given(anything(RUN))
+@example(b"[" * DEEP)
+@settings(max_examples=50)
+def comparison(body: bytes) -> None:
+    with suppress(UnreadableError):
+        read(body)
+
+
 @given(anything(TARGETS), st.booleans())
 @example(b"[" * 5000, True)
 @example(b"[" * DEEP, False)
@@ -171,7 +182,7 @@ class Scratch:
             self._latest = None
 
 
-OURS = (server_info, certificate, target_file, web_config, config_file, otlp)
+OURS = (server_info, certificate, comparison, target_file, web_config, config_file, otlp)
 THEIRS: dict[str, Callable[..., None]] = {
     "ring_file": ring.test_a_corrupted_file_never_raises_anything_else,
     "ring_garbage": decoding.test_garbage_never_raises_and_never_yields_a_record,

@@ -14,8 +14,18 @@ import pytest
 from .fake_engine import FakeEngine, RealSidecar, ring_writer
 
 NOBODY = 65534
+SYSTEM_PYTHON = ("/usr/bin/python3",)
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 Attack = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+def may_run(python: str) -> bool:
+    """Root's own Python may lie where nobody else comes."""
+    command = [python, "-I", "-S", "-c", "pass"]
+    try:
+        return subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], check=False).returncode == 0
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -31,10 +41,13 @@ def shared() -> Path:
 @pytest.fixture
 def attack(shared: Path) -> Attack:
     """Runs Python code as nobody, in the shared folder; its error is the last line on stderr."""
+    python = next((path for path in (sys.executable, *SYSTEM_PYTHON) if may_run(path)), None)
+    if python is None:
+        pytest.skip("nobody may not run a Python here")
 
     def run(code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-I", "-S", "-c", f"import os\n{code}"],
+            [python, "-I", "-S", "-c", f"import os\n{code}"],
             cwd=shared,
             user=NOBODY,
             group=NOBODY,
@@ -45,8 +58,6 @@ def attack(shared: Path) -> Attack:
             timeout=60,
         )
 
-    if run("print(os.geteuid())").stdout != f"{NOBODY}\n":
-        pytest.skip("nobody may not run this Python")
     return run
 
 
@@ -111,4 +122,4 @@ def test_his_folder_with_a_forged_ring_is_not_read(shared: Path, attack: Attack,
     forged.kill()
     assert "hicache_requests_total{" not in page
     assert "hicache_recorder_records_total{" not in page
-    assert 'hicache_recorder_folder_refused{reason="foreign_owner"} 1.0' in page or "foreign_owner" in page
+    assert 'hicache_recorder_rings_refused{reason="foreign_owner"} 1.0' in page
