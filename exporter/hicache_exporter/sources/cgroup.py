@@ -53,11 +53,6 @@ class Cgroups:
         return self._known[text]
 
 
-def read_cgroup(root: Path, pid: int | str = "self") -> CgroupMemory | None:
-    """Of one process."""
-    return Cgroups(root).of(pid)
-
-
 def _account(root: Path, text: str) -> CgroupMemory | None:
     paths = cgroup_paths(text)
     for files, path in ((_V2, paths.v2), (_V1, paths.v1)):

@@ -1,8 +1,12 @@
 """Memory of a cgroup: its own numbers, and the room under the tightest limit above it."""
 
-from hicache_exporter.sources.cgroup import Cgroups, read_cgroup
+from hicache_exporter.sources.cgroup import Cgroups
 
 GIB = 1 << 30
+
+
+def read_cgroup(root, pid="self"):
+    return Cgroups(root).of(pid)
 
 
 def v2(path, current, most="max", cached=0, high="max"):
