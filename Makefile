@@ -41,8 +41,9 @@ BENCHMARKS := seam_cost ring_to_ledger fact_to_metrics engine_text engine_fleet 
 KEEP := --history benchmarks/history.jsonl
 
 bench: setup engine ## what recording, reading and judging cost here; under 6 minutes, kept in docs/performance.md
-	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(KEEP); done
-	@$(BIN)/python benchmarks/report.py
+	@failed=0; \
+	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(KEEP) || failed=1; done; \
+	$(BIN)/python benchmarks/report.py && exit $$failed
 
 bench-fleet: setup system ## what a fleet costs, with Debian's Prometheus; 4 minutes, kept in docs/fleet.md
 	@$(BIN)/python benchmarks/fleet.py $(KEEP)
