@@ -15,8 +15,8 @@ from hicache_proof.demo.sidecar import Sidecar
 from hicache_proof.demo.stopwatch import Stopwatch
 from hicache_proof.demo.store import Say
 from hicache_proof.lab.lab import Target, connected
+from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import REPETITIONS
-from hicache_proof.lab.protocol import Options
 from hicache_proof.lab.run import LabRun
 from hicache_proof.lab.series import Progress
 

@@ -14,8 +14,8 @@ from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.lab import progress
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.lab import Target, connected
+from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import REPETITIONS
-from hicache_proof.lab.protocol import Options
 from hicache_proof.report import console as console_report
 from hicache_proof.report import files
 
@@ -88,11 +88,13 @@ class Url(click.ParamType[str]):
 @click.option("--allow-traffic", is_flag=True, help="Run although others use the engine.")
 @click.option("--without-recorder", is_flag=True, help='Go on without the flight recorder: "consistent" at best.')
 @click.option("--token-ids", type=TokenRange(), help="Draw prompts from these ids (an engine without a tokenizer).")
-@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the engine's key."
+)
 @click.option(
     "--admin-key-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Key of an engine that was started with --admin-api-key; for its flush.",
+    help="File with the key of an engine that was started with --admin-api-key; for its flush.",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the reports into this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole run as JSON on stdout.")

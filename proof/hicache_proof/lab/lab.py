@@ -18,9 +18,10 @@ from hicache_proof.lab import machine, storage
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.conclude import conclude
 from hicache_proof.lab.engine import redacted
+from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.prompts import Prompts, sample_text, vocabulary
-from hicache_proof.lab.protocol import Experiment, Observed, Options
+from hicache_proof.lab.protocol import Experiment, Observed
 from hicache_proof.lab.run import Check, LabRun, Measured, StorageRead
 from hicache_proof.lab.series import Progress
 from hicache_proof.lab.sidecar import SidecarClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from hicache_proof.lab import backup, guards, marked, markers, plan, series
-from hicache_proof.lab.backup import Backups, Count
+from hicache_proof.lab.backup import Backups
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, window
 from hicache_proof.lab.errors import CannotRunError
@@ -19,8 +19,6 @@ from hicache_proof.lab.prompts import Prompts
 from hicache_proof.lab.run import Check
 from hicache_proof.lab.series import Asked, Asker, Progress, Script
 from hicache_proof.lab.sidecar import NoProof, SidecarClient
-
-__all__ = ["Experiment", "Observed", "Options"]
 
 BACKUP_SECONDS = 15.0
 
@@ -160,7 +158,7 @@ class Experiment:
         return Backups(self._engine.read, lambda: self._sidecar.backed_up_tokens(self._engine.url))
 
     def _verify_backup(self, backups: Backups, expected: int, sized: Plan, what: str) -> None:
-        count: Count = backups.wait(expected, BACKUP_SECONDS)
+        count = backups.wait(expected, BACKUP_SECONDS)
         says = backup.verify(count, expected, self._engine.facts, sized)
         self._note("backup", "warning" if count.tokens is None else "passed", f"{what}: {says}")
 

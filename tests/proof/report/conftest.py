@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hicache_proof.lab.lab import Target, connected
+from hicache_proof.lab.options import Options
 from hicache_proof.lab.progress import Silent
-from hicache_proof.lab.protocol import Options
 
 from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 
