@@ -63,6 +63,8 @@ class RankLedger:
             Kind.WEIGHTS: self._weights,
             Kind.SEAM_FAULT: self._seam_fault,
             Kind.STORAGE_ATTACH: self._storage_attach,
+            Kind.STORAGE_BACKUP: self._storage_at_work,
+            Kind.STORAGE_PREFETCH: self._storage_prefetch,
         }
         self._seams: dict[str, str] = {}
         self._has_storage = bool(identity.facts.get("storage_backend"))
@@ -166,9 +168,18 @@ class RankLedger:
 
     def _storage_attach(self, row: Row) -> None:
         attached, succeeded = numbers(row)[:2]
-        if attached and succeeded:  # for good: what it had put into the host stays there when it is detached
+        if attached and succeeded:
+            self._storage_at_work(row)
+
+    def _storage_at_work(self, _row: Row) -> None:
+        """It is there, whoever attached it. For good: what it put into the host stays there when it is detached."""
+        if not self._has_storage:
             self._has_storage = True
             self.see_seams(self._seams)
+
+    def _storage_prefetch(self, row: Row) -> None:
+        self._storage_at_work(row)
+        self._cache.tellers[Kind.STORAGE_PREFETCH](row)
 
     def _nothing(self, row: Row) -> None:
         """Told by other means, or of no use here."""

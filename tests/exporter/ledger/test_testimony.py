@@ -227,6 +227,11 @@ class TestUnderStorage:
         scribe.write(Kind.STORAGE_ATTACH, attached=1, succeeded=succeeded)
         assert watching(scribe, self.ledger()) is watched
 
+    @pytest.mark.parametrize("kind", [Kind.STORAGE_BACKUP, Kind.STORAGE_PREFETCH])
+    def test_it_was_attached_before_anybody_looked_and_is_at_work(self, scribe, kind):
+        scribe.write(kind)
+        assert not watching(scribe, self.ledger())
+
     def test_detached_again_what_it_brought_is_still_there(self, scribe):
         scribe.write(Kind.STORAGE_ATTACH, attached=1, succeeded=1)
         scribe.write(Kind.STORAGE_ATTACH, attached=0, succeeded=1)
