@@ -3,9 +3,11 @@
     python benchmarks/seam_cost.py
 
 Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
-engine function takes, the clock included, is subtracted. Then the seams that a request with an L2 read passes through,
-on objects like the engine's; ``engine_calls.py`` does that on the real engine. Last, a million requests pass through
-the same wrapped functions, each with an id of its own: resident memory, descriptors and threads before and after.
+engine function takes, the clock included, is subtracted. Then the seams that know a request with an L2 read, once each,
+on objects like the engine's. Those of its copies (load, write, start_loading, start_writing, evictions) take an
+engine's tensors and are not among them: ``engine_calls.py`` has all of them, on the real engine. Last, a million
+requests pass through the same wrapped functions, each with an id of its own: resident memory, descriptors and threads
+before and after.
 """
 
 from __future__ import annotations
