@@ -163,7 +163,7 @@ def _outcome(requests: Sequence[Measured]) -> Outcome:
         reads, key=lambda one: (_RANKING.index(one.judgement.verdict), _CONTENTS.index(one.judgement.content))
     )
     content = min((one.judgement.content for one in reads), key=_CONTENTS.index)
-    if any(one.judgement.content == "damaged" for one in requests if one.series in ("marker", "E")):
+    if any(one.judgement.content == "damaged" for one in requests if one.series in ("D", "E", "marker")):
         content = "damaged"
     verdict = weakest.judgement.verdict
     return Outcome(

@@ -42,4 +42,4 @@ def sentence(deciding: Measured, content: str, reads: Sequence[Measured]) -> str
 def _damage(reads: Sequence[Measured]) -> str:
     if any(one.judgement.content == "damaged" for one in reads):
         return "and what was read is not what was stored"
-    return "but an answer to the planted markers or of series E is not the one that was given before the read"
+    return "but an answer of series D or E, or to the planted markers, is not the one that was given before the read"

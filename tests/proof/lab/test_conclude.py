@@ -103,6 +103,13 @@ def test_one_damaged_repetition_damages_the_run_and_is_the_one_shown():
     assert outcome.sentence.endswith("and what was read is not what was stored.")
 
 
+def test_damage_that_shows_only_in_what_the_read_left_in_l1_is_damage_too():
+    asked_again = [asked("D", 1, L1_HIT, logprob=-9.0) if one.series == "D" else one for one in repetition(1)]
+    outcome = concluded(asked_again).outcome
+    assert (outcome.verdict, outcome.content, outcome.exit_code) == ("corroborated", "damaged", 1)
+    assert "series D or E" in outcome.sentence
+
+
 def test_c_is_compared_with_the_l1_run_of_the_same_split():
     answer = only(concluded(repetition(1)), "C").evidence.answer
     assert answer.max_logprob_delta == 0  # to the first run of B it would be a half
