@@ -128,6 +128,8 @@ OF_ITS_OWN_FACTS = [
     ("content", content(200), "silent", "not the whole read"),
     ("answer", answer(), "supports", "5 of 5 markers recalled"),
     ("answer", answer(planted=0, recalled=0), "supports", "tolerance 0.001"),
+    ("answer", replace(answer(planted=0, recalled=0), tolerance=1.5), "silent", "so wide that damage would pass"),
+    ("answer", replace(answer(), tolerance=1.5), "supports", "5 of 5 markers recalled"),
     ("answer", answer(recalled=4), "silent", "not the L1 answer"),
     ("control", control(), "supports", "control (HiCache off) shows no L2 read"),
     ("control", control(None, None, 0, "forced_miss"), "supports", "control (forced miss)"),

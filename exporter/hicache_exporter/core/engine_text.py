@@ -143,14 +143,23 @@ class _Reader:
         return tuple(samples)
 
 
-@lru_cache(maxsize=2048)  # an engine repeats its label texts at every scrape; about 400 of them are wanted
 def parse_labels(text: str) -> Labels | None:
     """Labels between the braces of a sample; None where they can't be read."""
+    return _known(text) if len(text) <= _USUAL else _parse(text)
+
+
+def _parse(text: str) -> Labels | None:
     if not _PLAIN_LABELS.fullmatch(text):
         return _parse_unusual_labels(text)
     pairs = _PLAIN_LABEL.findall(text)
     labels = dict(pairs)
     return labels if len(labels) == len(pairs) else None
+
+
+_known = lru_cache(maxsize=2048)(_parse)
+"""An engine repeats its label texts at every scrape; about 400 of them are wanted."""
+_USUAL = 2048
+"""Characters: longer ones are not kept."""
 
 
 def _parse_unusual_labels(text: str) -> Labels | None:

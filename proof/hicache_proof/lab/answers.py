@@ -13,13 +13,12 @@ import msgspec
 
 from hicache_proof.evidence import Answer
 from hicache_proof.lab.reply import Reply
+from hicache_proof.witnesses.answer import TOO_WIDE
 
 FACTOR = 4.0
 """How much more than two runs without a read differ is still the same answer."""
 FLOOR = 0.01
 """Two L1 runs often agree to the last bit; a hundredth is far below what damaged rows do (over 1 on a small model)."""
-TOO_WIDE = 1.0
-"""A tolerance above it lets damage through: the comparison is no witness then, and that is said."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ from hicache_proof.evidence import Answer, Evidence
 from hicache_proof.witnesses.state import WitnessState, absent, silent, supports
 
 NAME = "answer"
+TOO_WIDE = 1.0
+"""A tolerance above it lets damage through (damaged rows differ by over 1 on a small model): no witness then."""
 
 
 def testify(evidence: Evidence) -> WitnessState:
@@ -15,7 +17,11 @@ def testify(evidence: Evidence) -> WitnessState:
     says = f"log-probabilities differ by {answer.max_logprob_delta:.2g} at most, tolerance {answer.tolerance:.2g}"
     if answer.markers_planted:
         says += f"; {answer.markers_recalled} of {answer.markers_planted} markers recalled"
-    return silent(NAME, f"{says}: not the L1 answer") if failed(answer) else supports(NAME, says)
+    if failed(answer):
+        return silent(NAME, f"{says}: not the L1 answer")
+    if answer.tolerance > TOO_WIDE and not answer.markers_planted:
+        return silent(NAME, f"{says}: so wide that damage would pass")
+    return supports(NAME, says)
 
 
 def failed(answer: Answer) -> bool:
