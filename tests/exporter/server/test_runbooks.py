@@ -15,7 +15,9 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("path", ["/runbooks/NoSuchAlert", "/runbooks/..%2FREADME", "/runbooks/README.md"])
+@pytest.mark.parametrize(
+    "path", ["/runbooks/NoSuchAlert", "/runbooks/..%2FREADME", "/runbooks/README.md", f"/runbooks/{'a' * 300}"]
+)
 async def test_what_is_no_runbook_is_not_found(sidecar, rings, path):
     from yarl import URL
 
