@@ -11,12 +11,19 @@ import json
 import lzma
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 CUMULATIVE = ("_total", "_bucket", "_count", "_sum")
-_SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(\{(?:[^"}]|"(?:\\.|[^"\\])*")*\})? (\S+)')
+_NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|Inf|NaN)"
+_SAMPLE = re.compile(rf'^([a-zA-Z_:][\w:]*)(\{{(?:[^"}}]|"(?:\\.|[^"\\])*")*\}})? ({_NUMBER})(?!\S)', re.ASCII)
+SHORTEST, LONGEST = 0.001, 1e9
+"""Seconds of a round."""
+LARGEST = 512 * 1024 * 1024
+"""Bytes of a file once it is unpacked: zeros shrink to a thousandth and less."""
+TOO_LARGE = f"it unpacks to more than {LARGEST >> 20} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,17 @@ class Session:
     """At least two frames, in order of time."""
 
     def __init__(self, frames: list[Frame]) -> None:
+        """Raises ValueError for times that do not go forwards."""
+        if not all(earlier.at <= later.at for earlier, later in pairwise(frames)):  # NaN is neither
+            raise ValueError("its frames are not in order of time")
         self._frames = frames
         self._ends = dict(samples(frames[-1].text))
         self._starts = dict(samples(frames[0].text))
         spacing = (frames[-1].at - frames[0].at) / (len(frames) - 1)
         self.seconds = frames[-1].at - frames[0].at + spacing
         """Length of one round."""
+        if not SHORTEST <= self.seconds <= LONGEST:
+            raise ValueError(f"it lasts {self.seconds:g} s")
 
     def at(self, seconds: float) -> str:
         """What is served this long after the replay began."""
@@ -75,15 +87,25 @@ def load(path: Path) -> Session:
 def read(path: Path) -> Recording:
     """Raises what lzma, json and a wrong shape of it raise for a file that is no session (replay.source.UNREADABLE)."""
     frames, rings, begin_ns = list[Frame](), list[bytes](), None
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        for line in map(json.loads, lines):
+    with lzma.open(path) as packed:
+        for line in map(json.loads, _lines(packed)):
             if isinstance(line, dict):
                 rings.append(base64.b64decode(line["ring"]))
                 begin_ns = int(line["begin_ns"])
             else:
                 at, text = line
+                str(text).encode()  # raises for half a character, which nobody could be sent
                 frames.append(Frame(float(at), str(text)))
     return Recording(frames, tuple(rings), begin_ns)
+
+
+def _lines(packed: lzma.LZMAFile) -> Iterator[bytes]:
+    left = LARGEST
+    while line := packed.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError(TOO_LARGE)
+        yield line
 
 
 def save(path: Path, frames: Iterable[Frame], rings: Iterable[bytes] = (), begin_ns: int = 0) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from hicache_dashboards.session.model import LARGEST, TOO_LARGE
 from hicache_exporter.core.decoding import SEQ, SPAN, T_NS
 from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.sources.ring_folder import RingFolder
@@ -54,9 +55,14 @@ class Tape:
 
 
 def recorded(path: Path) -> bytes:
-    """A ring file, gzipped or not. Raises OSError, zlib.error, or EOFError for one that was cut off."""
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == ".gz" else data
+    """A ring file, gzipped or not. Raises OSError, zlib.error, EOFError for one that was cut off, or ValueError."""
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    with gzip.open(path) as packed:
+        data = packed.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(TOO_LARGE)
+    return data
 
 
 def renamed(ring: bytes, names: Iterable[tuple[str, str]]) -> bytes:

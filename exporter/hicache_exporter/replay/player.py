@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hicache_dashboards.session.model import Recording, Session
+from hicache_dashboards.session.model import LONGEST, Frame, Recording, Session
 from hicache_dashboards.session.rings import SETTLE_NS
 from hicache_dashboards.session.tape import NoRecordError, Tape
 from hicache_exporter.app import App
@@ -35,14 +35,16 @@ class Player:
         self._clock = clock
         self._speed = speed
         self._began = clock()
-        self._session = Session(recording.frames) if len(recording.frames) > 1 else None
+        self._session = _session(recording.frames)
         self.tapes = [tape for ring in recording.rings if (tape := self._tape(ring)) is not None]
         if self._session is None and not self.tapes:
             raise NothingToReplayError("it holds fewer than two frames, and no ring with a record")
         first_ns = min((tape.first_ns for tape in self.tapes), default=0)
         last_ns = max((tape.last_ns for tape in self.tapes), default=0)
         self._begin_ns = recording.begin_ns if recording.begin_ns is not None else first_ns
-        length_ns = last_ns + SETTLE_NS - self._begin_ns
+        length_ns = last_ns + SETTLE_NS - self._begin_ns  # negative: all of it is from before the metrics
+        if self.tapes and abs(length_ns) > LONGEST * SECOND_NS:
+            raise NothingToReplayError("its rings are of another time than it says")
         self.seconds = self._session.seconds if self._session is not None else length_ns / SECOND_NS
         """Length of one round, of recorded time."""
         self._round = 0
@@ -107,3 +109,11 @@ class Player:
             return None
         except (ValueError, struct.error) as error:
             raise NothingToReplayError(f"a ring in it can't be read: {error}") from None
+
+
+def _session(frames: list[Frame]) -> Session | None:
+    """None: there are too few."""
+    try:
+        return Session(frames) if len(frames) > 1 else None
+    except ValueError as error:
+        raise NothingToReplayError(f"its metrics can't be played: {error}") from None

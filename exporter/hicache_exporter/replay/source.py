@@ -10,7 +10,17 @@ from hicache_dashboards.session.model import Recording, read
 from hicache_dashboards.session.tape import recorded
 
 RINGS = ("*.ring", "*.ring.gz")
-UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError, TypeError, KeyError, RecursionError)
+UNREADABLE = (
+    OSError,
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    KeyError,
+    RecursionError,
+    OverflowError,
+)
 """What reading a file that is no session, or a damaged one, may raise."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import lzma
+import math
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from hicache_dashboards.session import model, tape
 from hicache_dashboards.session.model import Frame, Recording, read, samples, save
 from hicache_dashboards.session.tape import Tape, recorded, renamed
 from hicache_exporter.replay import player as playing
@@ -221,6 +223,8 @@ def test_a_folder_of_rings_is_a_recording_and_a_session_may_lie_beside_them(tmp_
         ({"a.ring.gz": gzip.compress(b"text")[:10] + b"\xff" * 20}, "is no recorded session"),
         ({"a.xz": lzma.compress(b"[" * 100_000)}, "is no recorded session"),
         ({"a.xz": lzma.compress(b'["soon", "up 1"]')}, "is no recorded session"),
+        ({"a.xz": lzma.compress(b"[1" + b"0" * 400 + b', "up 1"]')}, "is no recorded session"),
+        ({"a.xz": lzma.compress(b'[0, "up \\ud800"]')}, "is no recorded session"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
@@ -228,6 +232,41 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, files: dict[str, bytes]
         (tmp_path / name).write_bytes(content)
     with pytest.raises(NothingToReplayError, match=says):
         recording(tmp_path)
+
+
+def test_what_unpacks_to_too_much_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "LARGEST", 1000)
+    monkeypatch.setattr(tape, "LARGEST", 1000)
+    (tmp_path / "a.xz").write_bytes(lzma.compress(b" " * 1001))
+    (tmp_path / "a.ring.gz").write_bytes(gzip.compress(bytes(1001)))
+    for reading in (recording, recorded_alone):
+        with pytest.raises(NothingToReplayError, match="unpacks to more than"):
+            reading(tmp_path)
+
+
+def recorded_alone(folder: Path) -> Recording:
+    (folder / "a.xz").unlink()
+    return recording(folder)
+
+
+@pytest.mark.parametrize("times", [(5, 3, 9), (0, 0), (math.nan, math.nan), (0, math.inf), (-1e308, 1e308)])
+def test_times_that_do_not_go_forwards_are_refused(tmp_path: Path, times: tuple[float, ...]) -> None:
+    with pytest.raises(NothingToReplayError, match="its metrics can't be played"):
+        Player(Recording([Frame(at, "up 1\n") for at in times]), 1.0, tmp_path)
+
+
+@pytest.mark.parametrize("begin_ns", [1 << 62, -(1 << 62), 10**400])
+def test_rings_of_another_time_than_the_session_says_are_refused(tmp_path: Path, begin_ns: int) -> None:
+    with pytest.raises(NothingToReplayError, match="of another time than it says"):
+        Player(Recording(FRAMES, (recorded(RING),), begin_ns), 1.0, tmp_path)
+
+
+def test_a_line_that_is_no_sample_is_served_as_it_is(tmp_path: Path) -> None:
+    frames = [Frame(at, "a_total many\nb_total 2\n") for at in (0.0, 5.0)]
+    clock = Clock()
+    player = Player(Recording(frames), 1.0, tmp_path, clock)
+    clock.now += player.seconds
+    assert player.metrics() == "a_total many\nb_total 2.0\n"
 
 
 @pytest.mark.parametrize("told", [Recording([]), Recording(FRAMES[:1]), Recording([], (b"no ring",))])
