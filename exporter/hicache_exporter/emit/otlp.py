@@ -127,7 +127,7 @@ def span_queue(settings: OtlpSettings, environment: Mapping[str, str]) -> SpanQu
 def _exporter(settings: OtlpSettings) -> SpanExporter:
     try:
         if settings.protocol == "grpc":
-            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+            from hicache_exporter.emit.grpc_exporter import GrpcExporter
 
             return GrpcExporter()
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
