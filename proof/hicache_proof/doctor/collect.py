@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hicache_exporter.core.engine_info import EngineInfo, read_server_info
 from hicache_proof.chain.facts import ChainInput, Configuration, Counted, Recorded
+from hicache_proof.direct_http import direct_client
 from hicache_proof.doctor import engine, sidecar
 from hicache_proof.doctor.rings import NoRecorderError, recorders
 
@@ -77,7 +78,7 @@ def _recorded(sources: Sources, info: EngineInfo | None) -> tuple[Recorded | Non
 def _by_sidecar(sources: Sources, expected: int | None) -> Recorded:
     """The recorders with their counts. Raises _SilentError."""
     try:
-        with httpx.Client(timeout=10, trust_env=False) as http:
+        with direct_client(None, answer_seconds=10, connect_seconds=10) as http:
             body = _get(http, sources.sidecar.rstrip("/") + "/metrics")
         found = sidecar.recorded(body, sources.engine, expected)
     except (_SilentError, ValueError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from hicache_exporter.core.engine_info import EngineInfo
+from hicache_proof.direct_http import text_of
 from hicache_proof.lab import engine, reply
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
@@ -144,4 +145,4 @@ def _events(response: httpx.Response) -> Any:
 
 def _text(response: httpx.Response) -> str:
     response.read()
-    return " ".join(response.text.split())[:300]
+    return " ".join(text_of(response).split())[:300]

@@ -9,6 +9,7 @@ import httpx
 import msgspec
 
 from hicache_exporter import names
+from hicache_proof.direct_http import text_of
 from hicache_proof.evidence import Evidence
 from hicache_proof.lab.machine import samples
 from hicache_proof.verdict import Judgement
@@ -128,4 +129,4 @@ def _error(answer: httpx.Response) -> str:
     try:
         return str(answer.json()["error"])
     except (ValueError, KeyError, TypeError):
-        return answer.text[:200]
+        return text_of(answer)[:200]

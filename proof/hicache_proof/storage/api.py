@@ -11,6 +11,7 @@ from hicache_exporter.core import engine_families, engine_text
 from hicache_exporter.core.engine_info import EngineInfo, read_server_info
 from hicache_exporter.core.engine_view import view
 from hicache_exporter.names import ENGINE_FINISHED_REQUESTS
+from hicache_proof.direct_http import text_of
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.storage.state import Frontend, Load, Replica
 
@@ -120,7 +121,7 @@ class StorageApi:
                 f"{self.url} does not take this key ({answer.status_code}): give the one that it was started with "
                 "(--admin-api-key) with --admin-key-file"
             )
-        if NO_ADMIN_KEY in answer.text:
+        if NO_ADMIN_KEY in text_of(answer):
             raise CannotRunError(
                 f"{self.url} was started without --admin-api-key, and lets nobody attach or detach L3; restart it "
                 "with one"
@@ -146,9 +147,9 @@ class StorageApi:
 
 
 def _answered(answer: httpx.Response) -> Answer:
-    lines = [line for line in answer.text.splitlines() if line.strip()]
+    lines = [line for line in text_of(answer).splitlines() if line.strip()]
     return Answer(answer.is_success, " ".join(lines[1:] or lines)[:1000])
 
 
 def _text(answer: httpx.Response) -> str:
-    return " ".join(answer.text.split())[:300]
+    return " ".join(text_of(answer).split())[:300]
