@@ -19,6 +19,8 @@ from hicache_proof.storage.state import Action, Report
 from hicache_proof.storage.work import Wanted
 
 NOT_DONE, NOT_POSSIBLE = 1, 2
+INTERRUPTED = 130
+STOPPED = "stopped; what the engine was asked to do, it may still do: see `hicache-witness storage status`"
 ANSWER_SECONDS = 120.0
 """A backend on the network may take its time to connect."""
 
@@ -92,6 +94,9 @@ def storage(
             click.echo(msgspec.json.encode({"error": str(error)}))
         click.echo(f"hicache-witness storage: {error}", err=True)
         sys.exit(NOT_POSSIBLE)
+    except KeyboardInterrupt:
+        click.echo(f"hicache-witness storage: {STOPPED}", err=True)
+        sys.exit(INTERRUPTED)
     _tell(report, as_json)
     sys.exit(0 if report.done else NOT_DONE)
 

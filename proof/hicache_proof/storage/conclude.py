@@ -11,7 +11,7 @@ PART = "Bring the ranks to one state again before traffic returns: `hicache-witn
 
 def state_of(facts: Facts) -> State:
     """The replicas, and the ranks by their last switch: one that failed in all alike left things as they were."""
-    replicas = {replica.hicache_storage_backend for replica in facts.replicas}
+    replicas = {replica.hicache_storage_backend for replica in facts.replicas if replica.tells}
     ranks = {(rank.attached, rank.succeeded) for rank in facts.ranks if rank.attached is not None}
     states = {backend is not None for backend in replicas} | {attached for attached, succeeded in ranks if succeeded}
     if max(len(replicas), len(ranks), len(states)) > 1:
@@ -23,9 +23,9 @@ def state_of(facts: Facts) -> State:
 
 def status(engine: str, version: str | None, facts: Facts) -> Report:
     state = state_of(facts)
-    backends = sorted({replica.hicache_storage_backend or "none" for replica in facts.replicas})
+    backends = sorted({replica.has for replica in facts.replicas if replica.tells})
     says = {
-        "attached": f"L3 is attached: {', '.join(backends)}",
+        "attached": f"L3 is attached: {', '.join(backends) or 'by the recorders'}",
         "detached": "no L3 is attached",
         "mixed": f"the ranks do not agree: {_differences(facts)}",
         "unknown": "the engine does not tell what its schedulers have",
@@ -62,7 +62,7 @@ def switched(
     # A tree with nothing to detach may call that a failure: where all ranks did, the engine's answer stands.
     nothing = ok and backend is None and all((rank.attached, rank.succeeded) == (False, False) for rank in ranks)
     missing = [*_not_there(backend, facts), *(() if nothing else _failed(backend is not None, ranks))]
-    asked = len(facts.replicas) + len(ranks)
+    asked = _speaking(facts) + len(ranks)
     done, in_part = ok and not missing and asked > 0, 0 < len(missing) < asked
     verb = f"{action}ed"
     if done:
@@ -87,8 +87,8 @@ def switched(
 
 def _not_there(backend: str | None, facts: Facts) -> Iterator[str]:
     for number, replica in enumerate(facts.replicas):
-        if replica.hicache_storage_backend != backend:
-            yield f"replica {number} has {replica.hicache_storage_backend or 'none'}"
+        if replica.tells and replica.hicache_storage_backend != backend:
+            yield f"replica {number} has {replica.has}"
 
 
 def _failed(attach: bool, ranks: tuple[Rank, ...]) -> Iterator[str]:
@@ -101,13 +101,18 @@ def _failed(attach: bool, ranks: tuple[Rank, ...]) -> Iterator[str]:
 
 def _by_whom(facts: Facts, ranks: tuple[Rank, ...]) -> str:
     if ranks:
-        return f", seen in all {len(ranks)} ranks that record" if len(ranks) > 1 else ", seen in the rank that records"
-    speakers = f"{len(facts.replicas)} replicas say" if len(facts.replicas) > 1 else "rank 0 says"
+        seen = f"all {len(ranks)} ranks that record" if len(ranks) > 1 else "the rank that records"
+        return f", seen in {seen}" + (f"; {facts.ranks_silent} more here do not" if facts.ranks_silent else "")
+    speakers = f"{_speaking(facts)} replicas say" if _speaking(facts) > 1 else "rank 0 says"
     return f", as {speakers}; no recorder tells of each rank"
 
 
+def _speaking(facts: Facts) -> int:
+    return sum(replica.tells for replica in facts.replicas)
+
+
 def _differences(facts: Facts) -> str:
-    replicas = [f"replica {n} has {r.hicache_storage_backend or 'none'}" for n, r in enumerate(facts.replicas)]
+    replicas = [f"replica {n} has {r.has}" for n, r in enumerate(facts.replicas) if r.tells]
     return "; ".join([*replicas, *(_of_rank(rank) for rank in facts.ranks if rank.attached is not None)])
 
 

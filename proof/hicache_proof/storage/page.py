@@ -25,17 +25,18 @@ def _who_has_what(report: Report) -> Table:
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     for number, replica in enumerate(facts.replicas):
         policies = f"prefetch {replica.hicache_storage_prefetch_policy}, write {replica.hicache_write_policy}"
-        table.add_row(f"replica {number}", replica.hicache_storage_backend or "none", policies)
+        table.add_row(f"replica {number}", escape(replica.has), escape(policies))
     if facts.frontend is not None:
-        table.add_row(
-            "front end", facts.frontend.hicache_storage_backend or "none", "its own note, not the schedulers'"
-        )
+        noted = facts.frontend.hicache_storage_backend or "none"
+        table.add_row("front end", escape(noted), "its own note, not the schedulers'")
     else:
         table.add_row("front end", "?", escape(facts.frontend_missing or ""))
     for rank in facts.ranks:
         table.add_row(rank.rank, _switch(rank.attached, rank.succeeded), "its last switch, by its flight recorder")
     if facts.ranks_missing is not None:
         table.add_row("ranks", "?", escape(facts.ranks_missing))
+    elif facts.ranks_silent:
+        table.add_row("ranks", "?", f"{facts.ranks_silent} more here without a recorder that watches storage")
     table.add_row("traffic", escape(facts.traffic.says or "none"))
     return table
 

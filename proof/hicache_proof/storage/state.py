@@ -28,9 +28,18 @@ class Replica(_Fact, frozen=True, kw_only=True):
     The top level of that answer is the configuration of the start, whatever was attached since.
     """
 
-    hicache_storage_backend: str | None = None
+    hicache_storage_backend: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Unset: it does not tell."""
     hicache_storage_prefetch_policy: str | None = None
     hicache_write_policy: str | None = None
+
+    @property
+    def tells(self) -> bool:
+        return self.hicache_storage_backend is not msgspec.UNSET
+
+    @property
+    def has(self) -> str:
+        return (self.hicache_storage_backend or "none") if self.tells else "?"
 
 
 class Rank(_Fact, frozen=True, kw_only=True):
@@ -82,7 +91,15 @@ class Facts(_Fact, frozen=True, kw_only=True):
     frontend_missing: str | None
     ranks: tuple[Rank, ...]
     ranks_missing: str | None
+    """Why no rank is seen."""
     traffic: Traffic
+    ranks_expected: int | None = None
+    """That the engine runs on its machine; None: it does not say."""
+
+    @property
+    def ranks_silent(self) -> int:
+        """Ranks here that no recorder speaks for, as far as is known."""
+        return max(0, (self.ranks_expected or 0) - len(self.ranks))
 
 
 class Report(_Fact, frozen=True, kw_only=True):

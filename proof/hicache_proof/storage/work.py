@@ -83,6 +83,7 @@ def _facts(api: StorageApi, ring_folder: str, since_ns: int, seen: Traffic) -> F
         frontend_missing=no_frontend,
         ranks=ranks,
         ranks_missing=no_ranks,
+        ranks_expected=api.info.shape.local_ranks if api.info.shape is not None else None,
         traffic=seen,
     )
 

@@ -11,8 +11,12 @@ from click.testing import CliRunner, Result
 
 from hicache_proof.storage import work
 from hicache_proof.storage.command import storage
+from hicache_tracing.recorder import Recorder
+from hicache_tracing.records import SeamState
 
 from .fake_engine import ADMIN_KEY, FakeEngine, serving
+
+SEAM = "UnifiedRadixCache.attach_storage_backend"
 
 
 @pytest.fixture(autouse=True)
@@ -232,3 +236,34 @@ def test_wrong_usage_is_told_before_anything_is_asked(arguments: tuple[str, ...]
 def test_no_key_of_the_engine_is_ever_shown(ask) -> None:
     for arguments in ((), ("--json",)):
         assert "planted" not in ask("status", FakeEngine(), *arguments).output
+
+
+def test_ranks_that_nobody_watches_are_told(ask, tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path), 1024)
+    engine = FakeEngine(tp_size=4)
+    engine.backends = ["file"]
+    with serving(engine) as url:
+        port = int(url.rpartition(":")[2])
+        recorder.identify({"host": "127.0.0.1", "port": port, "tp_size": 4, "tp_rank": 0, "seams": [SEAM]})
+        recorder.seam(0, SeamState.ATTACHED, False, 0)
+        result = CliRunner().invoke(storage, ["status", "--engine", url, "--ring-dir", str(tmp_path)])
+    recorder.close()
+    assert "3 more here without a recorder that watches storage" in result.output
+
+
+def test_what_the_engine_says_is_shown_as_it_is(ask) -> None:
+    engine = FakeEngine()
+    engine.backends, engine.frontend = ["[red]file[/]"], "[/]"
+    result = ask("status", engine)
+    assert result.exit_code == 0
+    assert "replica 0  [red]file[/]" in result.output
+
+
+def test_ctrl_c_says_that_the_engine_may_go_on(ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work, "switch", interrupted)
+    result = ask("attach", FakeEngine(), "--backend", "file")
+    assert result.exit_code == 130
+    assert "it may still do" in result.stderr

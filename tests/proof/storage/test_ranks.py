@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from hicache_proof.storage.conclude import state_of, switched
+from hicache_proof.storage.conclude import state_of, status, switched
 from hicache_proof.storage.recorded import NoRecorderError, ranks
 from hicache_proof.storage.state import Facts, Rank, Replica, Traffic
 from hicache_tracing.recorder import Recorder
@@ -99,6 +100,22 @@ def test_the_state_is_that_on_which_all_agree(told: tuple[Rank, ...], backend: s
 def test_an_engine_that_tells_nothing_has_no_state() -> None:
     nothing = facts(backend=None)
     assert state_of(Facts(**{f: getattr(nothing, f) for f in Facts.__struct_fields__} | {"replicas": ()})) == "unknown"
+
+
+def test_a_scheduler_that_does_not_tell_is_not_one_without_l3() -> None:
+    silent = replace(facts(), replicas=(Replica(),))
+    assert state_of(silent) == "unknown"
+    assert state_of(replace(silent, ranks=(rank(0),))) == "attached"
+    assert switched("detach", None, ENGINE, "0.5.9", silent, ("yes",), True).done is False
+    both = replace(facts(), replicas=(Replica(), Replica(hicache_storage_backend="file")))
+    assert status(ENGINE, "0.5.23", both).says == "L3 is attached: file"
+    assert switched("attach", "file", ENGINE, "0.5.23", both, ("yes",), True).done
+
+
+def test_ranks_without_a_recorder_are_counted_where_the_engine_says_how_many_there_are() -> None:
+    told = replace(facts(rank(0), rank(1)), ranks_expected=4)
+    says = switched("attach", "file", ENGINE, "0.5.23", told, ("yes",), True).says
+    assert says == "L3 is attached, seen in all 2 ranks that record; 2 more here do not"
 
 
 IDENTITY = {"host": "0.0.0.0", "port": 30000, "tp_size": 2, "seams": ["UnifiedRadixCache.attach_storage_backend"]}
