@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import NamedTuple
 
 from hicache_proof.lab.ladder import Batch, Climbed, Step
@@ -64,9 +65,25 @@ def _draw(step: Step, prompts: Prompts, plan: Plan) -> _Load:
     return _Load(step, ended(prefixes), ended(prefixes), ended(others), ended(prefixes))
 
 
+class _Sending(threading.Thread):
+    """A daemon: whoever interrupts the lab does not wait for answers, and with its connection the request ends."""
+
+    def __init__(self, asker: Asker, prompt: Prompt) -> None:
+        super().__init__(daemon=True)
+        self.reply: Future[Reply] = Future()
+        self._asker, self._prompt = asker, prompt
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.reply.set_result(self._asker.send(self._prompt))
+        except Exception as error:
+            self.reply.set_exception(error)
+
+
 def _send(asker: Asker, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
-    with ThreadPoolExecutor(len(prompts)) as threads:
-        return tuple(threads.map(asker.send, prompts))
+    sent = [_Sending(asker, prompt) for prompt in prompts]
+    return tuple(one.reply.result() for one in sent)
 
 
 def _batch(asker: Asker, prompts: Sequence[Prompt], fewest_from_host: int | None) -> Batch:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
+
+from hicache_proof.lab import climb
+from hicache_proof.lab.errors import CannotRunError
 
 from .fake_engine import FakeEngine
 
@@ -77,3 +83,35 @@ def test_a_dry_run_shows_the_rungs(ask):
     assert result.exit_code == 0, result.output
     assert "100, 200; each 3 times" in result.stdout
     assert not engine.bodies
+
+
+class Hanging:
+    """An engine that answers nobody before the gate opens."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+
+    def send(self, _prompt):
+        self.gate.wait(10)
+        raise CannotRunError("gone")
+
+
+def test_ctrl_c_waits_for_no_answer():
+    engine = Hanging()
+    main = threading.get_ident()
+    timer = threading.Timer(0.05, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        climb._send(engine, [(1,), (2,)])
+    hung = [thread for thread in threading.enumerate() if isinstance(thread, climb._Sending)]
+    assert len(hung) == 2
+    assert all(thread.daemon for thread in hung), "the process can end"
+    engine.gate.set()
+    timer.join()
+
+
+def test_the_first_failure_ends_the_rung():
+    engine = Hanging()
+    engine.gate.set()
+    with pytest.raises(CannotRunError, match="gone"):
+        climb._send(engine, [(1,), (2,)])
