@@ -77,7 +77,7 @@ class _Sending(threading.Thread):
     def run(self) -> None:
         try:
             self.reply.set_result(self._asker.send(self._prompt))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised to whoever waits
             self.reply.set_exception(error)
 
 
