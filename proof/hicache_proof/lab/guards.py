@@ -91,6 +91,11 @@ def supported(facts: EngineFacts) -> None:
         )
 
 
+def has_hicache(facts: EngineFacts) -> None:
+    if not facts.hicache:
+        raise CannotRunError(f"HiCache is off on {facts.url}; start the engine with --enable-hierarchical-cache")
+
+
 def is_control(facts: EngineFacts) -> None:
     if facts.hicache:
         raise CannotRunError(

@@ -137,8 +137,6 @@ def _storage_lines(fillers: int, filler: int, both: int) -> tuple[str, ...]:
 
 
 def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
-    if not facts.hicache:
-        raise CannotRunError(f"HiCache is off on {facts.url}; start the engine with --enable-hierarchical-cache")
     if reading.device_capacity is None:
         raise CannotRunError(
             f"{facts.url} does not report max_total_num_tokens; start the engine with --enable-metrics"

@@ -39,12 +39,14 @@ class Preflight:
     def preview(self) -> Plan:
         """The plan from the gauges as they are now, or as a flush would leave them. Asks the engine for no token."""
         self._refuse_unsuitable()
+        self._refuse_busy()
         return self._sized(self._emptied(0) if self._options.flush else self._engine.read())
 
     def run(self, prompts: Prompts, salt: str) -> Plan:
+        self._refuse_unsuitable()
         if not self._options.without_recorder and self._sidecar.unreachable:
             raise CannotRunError(guards.no_sidecar(self._sidecar.unreachable, self._engine.url))
-        self._refuse_unsuitable()
+        self._refuse_busy()
         probe = prompts.fresh(max(PROBE_TOKENS, 2 * self._engine.facts.page_size + 1))
         if self._options.flush:
             self._flush(probe, salt)
@@ -86,11 +88,14 @@ class Preflight:
 
     def _refuse_unsuitable(self) -> None:
         guards.supported(self._engine.facts)
+        guards.has_hicache(self._engine.facts)
         if self._options.storage:
             guards.has_storage(self._engine.facts)
         if self._control is not None:
             guards.supported(self._control.facts)
             guards.is_control(self._control.facts)
+
+    def _refuse_busy(self) -> None:
         reading = self._engine.until(guards.idle, IDLE_SECONDS)[0]
         if not self._options.allow_traffic:
             guards.quiet(reading, self._engine.url)

@@ -45,6 +45,12 @@ def test_without_the_recorder_a_read_is_only_consistent(ask, run_of):
     assert any(check.name == "recorder" and check.state == "warning" for check in run.checks)
 
 
+def test_what_the_engine_lacks_is_said_before_what_watches_it(ask):
+    result = ask(FakeEngine(hicache=False), sidecar=False)
+    assert result.exit_code == 2
+    assert "HiCache is off" in result.stderr
+
+
 def test_without_a_sidecar_it_stops_before_it_asks_and_says_what_to_do(ask):
     engine = FakeEngine()
     result = ask(engine, sidecar=False)

@@ -108,7 +108,6 @@ def test_what_may_spoil_the_run_is_a_warning(facts, reading, warning):
 @pytest.mark.parametrize(
     ("facts", "reading", "says"),
     [
-        (replace(H200, hicache=False), IDLE, "--enable-hierarchical-cache"),
         (H200, replace(IDLE, device_capacity=None), "--enable-metrics"),
         (H200, replace(IDLE, host_capacity=None), "does not report the size and use of its host pool"),
         (H200, replace(IDLE, device_capacity=128, host_capacity=4096), "too small"),
