@@ -120,6 +120,14 @@ class TestLookupAndAdmission:
         engine.steps()
         assert [record.rid for record in engine.ring().of(Kind.LOOKUP)] == ["one", "other"]
 
+    def test_an_id_used_again_after_an_abort_in_the_queue_is_another_request(self, engine):
+        engine.scheduler.token_budget = 0
+        for entered in (1.0, 2.0):
+            engine.scheduler.receive("id", PROMPT).time_stats.wait_queue_entry_time = entered
+            engine.steps(3)
+            engine.scheduler.waiting.pop()
+        assert [record.rid for record in engine.ring().of(Kind.LOOKUP)] == ["id", "id"]
+
     def test_attribution_that_the_engine_does_not_make_is_absent_not_zero(self, engine, monkeypatch):
         req = engine.scheduler.receive("plain", PROMPT)
         monkeypatch.setattr(type(req), "count_cached", lambda *_: None)

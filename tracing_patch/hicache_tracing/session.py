@@ -72,7 +72,7 @@ class Session:
         self.loads = Transfers(Direction.HOST_TO_DEVICE)
         self.backups = Transfers(Direction.DEVICE_TO_HOST)
         self.transfer_id = 0
-        self.promised: dict[bytes, tuple[int, int]] = {}  # request -> tokens on the device and the host, as last told
+        self.promised: dict[bytes, tuple[int, int, float]] = {}  # request -> what lookup told of it last
         self.witness: ContentWitness | None = None
         self.signing = True  # False: what voids a signature is not told any more, so none may be taken
         self.host_slots = self.new_seam("host_slots")

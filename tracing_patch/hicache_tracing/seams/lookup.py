@@ -25,8 +25,10 @@ def lookup(session: Session) -> tuple[Before, After, Ending]:
         key = session.key(req.rid)
         device = dialects.device_prefix(req)
         host = dialects.number(req.host_hit_length)
+        # a request that was aborted while it waited has no end: another one may bear its id, and waits since later
+        promise = device, host, getattr(getattr(req, "time_stats", None), "wait_queue_entry_time", 0.0)
         promised = session.promised
-        if promised.get(key) != (device, host):
+        if promised.get(key) != promise:
             session.write(
                 LOOKUP,
                 key,
@@ -38,7 +40,7 @@ def lookup(session: Session) -> tuple[Before, After, Ending]:
             )
             if len(promised) >= MAX_PROMISED:
                 promised.clear()
-            promised[key] = device, host
+            promised[key] = promise
         return session.enter(req.rid)  # last: a fault above must leave no request in charge
 
     return before, nothing_after, session.leave
