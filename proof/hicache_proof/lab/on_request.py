@@ -62,17 +62,21 @@ class OnRequest:
         waits = self._engine.facts.prefetch_policy == "wait_complete"
         return "flush" if self._options.flush and waits else "load"
 
-    def plan(self, sized: Plan) -> Ladders:
-        """Before anything is asked, so that a rung that does not fit costs nothing."""
+    def ladders(self, sized: Plan) -> Ladders:
+        """Before anything is asked or flushed, so that a rung that does not fit costs nothing."""
         wanted = self._options
         if not (wanted.lengths or wanted.concurrency):
             return Ladders((), ())
         guards.evicts(sized)
         facts, reading = self._engine.facts, self._preflight.capacities()
-        ladders = Ladders(
+        return Ladders(
             ladder.lengths(wanted.lengths, facts, reading, sized) if wanted.lengths else (),
             ladder.concurrency(wanted.concurrency, facts, reading, sized) if wanted.concurrency else (),
         )
+
+    def plan(self, sized: Plan) -> Ladders:
+        """The same, with its arithmetic among the checks."""
+        ladders = self.ladders(sized)
         for name, steps in zip(("ladder", "concurrency"), ladders, strict=True):
             for line in self._arithmetic(steps, sized) if steps else ():
                 self._preflight.note(name, "passed", line)

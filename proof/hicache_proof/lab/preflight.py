@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from hicache_proof.lab import guards, plan, surroundings
+from hicache_proof.lab import guards, plan, sizes, surroundings
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading
 from hicache_proof.lab.errors import CannotRunError
@@ -42,20 +43,22 @@ class Preflight:
         self._refuse_busy()
         return self._sized(self._emptied(0) if self._options.flush else self._engine.read())
 
-    def run(self, prompts: Prompts, salt: str) -> Plan:
+    def run(self, prompts: Prompts, salt: str, further: Callable[[Plan], object]) -> Plan:
+        """``further``: raises for a plan whose run can't go on. A flush is the last thing that can be refused."""
         self._refuse_unsuitable()
         if not self._options.without_recorder and self._sidecar.unreachable:
             raise CannotRunError(guards.no_sidecar(self._sidecar.unreachable, self._engine.url))
         self._refuse_busy()
         probe = prompts.fresh(max(PROBE_TOKENS, 2 * self._engine.facts.page_size + 1))
         if self._options.flush:
-            self._flush(probe, salt)
+            self._flush(probe, salt, further)
         # An idle engine's gauges are those of its last request: one small prompt brings them up to date.
         answered = self._engine.generate(probe, 1, f"lab-{salt}-probe")
         if self._options.flush:
             self.note("flush", "passed", guards.flushed(answered, self._engine.facts.page_size))
         self.note("probe", "passed", f"a fresh prompt of {answered.prompt_tokens} tokens was answered")
-        self._look_for_recorder(answered.request_id)
+        if not self._options.flush:
+            self._look_for_recorder(answered.request_id)
         sized = self._sized(self.capacities(len(probe)))
         self._describe(sized)
         return sized
@@ -102,10 +105,15 @@ class Preflight:
         state = "passed" if guards.idle(reading) else "warning"
         self.note("other traffic", state, f"{reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued")
 
-    def _flush(self, probe: tuple[int, ...], salt: str) -> None:
-        """The probe is put into the cache first, so that asking it again shows whether the cache was emptied."""
+    def _flush(self, probe: tuple[int, ...], salt: str, further: Callable[[Plan], object]) -> None:
+        """The probe is put into the cache first, so that asking it again shows whether the cache was emptied.
+
+        It also brings the gauges up to date and shows the recorder, so that whoever can't run loses no cache.
+        """
         for turn in (1, 2):
             known = self._engine.generate(probe, 1, f"lab-{salt}-flush-{turn}")
+        self._look_for_recorder(known.request_id)
+        further(self._sized(self._emptied(sizes.up(len(probe) + 1, self._engine.facts.page_size))))
         if not known.cached_tokens:
             self.note(
                 "flush", "warning", "the cache did not keep the probe, so it can't show that the flush emptied it"

@@ -56,12 +56,13 @@ class Experiment:
     def preview(self) -> tuple[Plan, tuple[Check, ...]]:
         """The plan and what stands around it. Asks the engine for no token."""
         sized = self._preflight.preview()
+        self._control_plan(sized)
         self._on_request.plan(sized)
         return sized, tuple(self._preflight.checks)
 
     def run(self, prompts: Prompts, salt: str, progress: Progress) -> Observed:
         progress.stage("preflight", 1)
-        sized = self._preflight.run(prompts, salt)
+        sized = self._preflight.run(prompts, salt, self._refuse_unfit)
         ladders = self._on_request.plan(sized)
         control_plan = self._control_plan(sized)
         script = series.draw(sized, prompts, max(sized.fillers, control_plan.fillers if control_plan else 0))
@@ -95,6 +96,10 @@ class Experiment:
             concurrency=concurrency,
             emptied_by=self._on_request.emptied_by,
         )
+
+    def _refuse_unfit(self, sized: Plan) -> None:
+        self._on_request.ladders(sized)
+        self._control_plan(sized)
 
     def _control_plan(self, sized: Plan) -> Plan | None:
         if self._control is None:

@@ -161,6 +161,40 @@ def test_the_cache_is_flushed_only_when_told(ask):
     assert (left.flushes, emptied.flushes) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--ladder", "100000"), "--ladder: a prefix of 100,000 tokens does not fit"),
+        (("--prefix-tokens", "50000"), "a prefix of 50,000 tokens is too long"),
+        (("--concurrency", "64"), "--concurrency: 64 prompts at once leave a prefix of"),
+        (("--repetitions", "100", "--prefix-tokens", "100"), "the run would write up to"),
+        (("--ladder", "100", "--skip-eviction"), "can't be combined with --skip-eviction"),
+        (("--l3",), "has no L3"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_nothing_is_flushed_for_a_run_that_can_not_go_on(ask, options, says):
+    engine = FakeEngine()
+    result = ask(engine, "--flush", *options)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert engine.flushes == 0
+
+
+def test_nothing_is_flushed_where_no_recorder_watches(ask):
+    engine = FakeEngine()
+    with sidecar_of(FakeEngine()) as strange:
+        result = ask(engine, "--flush", "--sidecar", strange)
+    assert "saw nothing of a request" in result.stderr
+    assert (result.exit_code, engine.flushes) == (2, 0)
+
+
+def test_nothing_is_flushed_for_a_control_engine_without_metrics(ask):
+    engine = FakeEngine()
+    result = ask(engine, "--flush", control=FakeEngine(hicache=False, metrics=False))
+    assert (result.exit_code, engine.flushes) == (2, 0)
+
+
 def test_a_flush_that_emptied_nothing_is_found_out_by_the_probe(ask):
     result = ask(FakeEngine(flushes_nothing=True), "--flush")
     assert result.exit_code == 2
