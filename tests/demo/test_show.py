@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
 
 from hicache_proof.demo import show
-from hicache_proof.demo.errors import EngineError, SidecarError
+from hicache_proof.demo.engine import Engine, EngineSpec
+from hicache_proof.demo.errors import EndedError, EngineError, SidecarError
 from hicache_proof.demo.sidecar import Sidecar
 from hicache_proof.demo.stopwatch import Stopwatch
 
@@ -74,7 +77,7 @@ def test_the_sidecar_ends_with_the_block(tmp_path):
     with FakeSidecar("http://engine", Path("rings"), tmp_path) as sidecar:
         assert answers(sidecar)
     assert not answers(sidecar)
-    assert "serving" in sidecar.log.read_text()
+    assert sidecar.log.read_text().startswith("serving\n")  # nothing of ours before it
 
 
 def test_a_sidecar_that_dies_says_why(tmp_path):
@@ -83,6 +86,44 @@ def test_a_sidecar_that_dies_says_why(tmp_path):
 
     with pytest.raises(SidecarError, match=r"(?s)died at its start.*no such folder"), Dying("", Path(), tmp_path):
         pass
+
+
+class Kept(NamedTuple):
+    ended: str | None = None
+    url: str = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [("engine", "the engine"), ("control", "the control"), ("sidecar", "metrics and proofs")]
+)
+def test_what_ends_while_it_is_kept_is_named(part, name, monkeypatch):
+    monkeypatch.setattr(show, "LOOK_SECONDS", 0)
+    looks = iter((None, None, None, *[f"{part} ended with exit code 137"] * 2))
+
+    class Dying(Kept):
+        ended = property(lambda self: next(looks))
+
+    stage = show.Stage(**{"engine": Kept(), "control": Kept(), "sidecar": Kept(), part: Dying()})
+    with pytest.raises(EndedError, match=f"{name} at http://127.0.0.1:1 is gone: {part} ended with exit code 137"):
+        show.keep(stage)
+
+
+def test_an_ended_sidecar_and_an_ended_engine_say_how_and_show_their_log(tmp_path):
+    class ShortLived(FakeSidecar):
+        program = SERVER.replace("serve_forever()", "handle_request(); raise SystemExit('no more')")
+
+    with ShortLived("", Path(), tmp_path) as sidecar:
+        sidecar._process.wait(timeout=20)
+        assert f"exit code 1. Its log, {sidecar.log}, ends with:" in sidecar.ended
+        assert sidecar.ended.endswith("no more")
+    engine = Engine(EngineSpec(), tmp_path)
+    assert engine.ended is None  # not started
+    engine.log.write_text("Killed")
+    engine._leash = subprocess.Popen([sys.executable, "-c", "raise SystemExit(137)"], stdin=subprocess.PIPE)
+    engine._leash.wait(timeout=20)
+    assert engine.ended == f"SGLang {engine.spec.version} ended with exit code 137. {engine._last_words()}"
+    engine.close()
+    assert engine.ended is None
 
 
 def test_the_stopwatch_tells_where_the_time_went():

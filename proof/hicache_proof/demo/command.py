@@ -87,6 +87,6 @@ def _keep(stage: Stage) -> None:
     )
     click.echo("running until Ctrl-C ...", err=True)
     try:
-        signal.pause()
+        show.keep(stage)
     except KeyboardInterrupt:
         click.echo("", err=True)

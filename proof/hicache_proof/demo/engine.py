@@ -53,6 +53,12 @@ class Engine:
         return self._leash is not None and self._leash.poll() is None
 
     @property
+    def ended(self) -> str | None:
+        """Of a started one that nobody stopped: that it ended all the same, and how. None: it runs."""
+        code = self._leash.poll() if self._leash is not None else None
+        return None if code is None else f"SGLang {self.spec.version} ended with exit code {code}. {self._last_words()}"
+
+    @property
     def pids(self) -> list[int]:
         """All processes of the server."""
         return [process.pid for process in group_members(self._group)]

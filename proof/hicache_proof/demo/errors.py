@@ -17,5 +17,9 @@ class EngineError(DemoError):
     """The server did not start, or it died. The text ends with the last lines of its log."""
 
 
+class EndedError(DemoError):
+    """Something of what was kept running ended by itself. The text ends with the last lines of its log."""
+
+
 class SidecarError(DemoError):
     """The sidecar did not start. The text ends with the last lines of its log."""

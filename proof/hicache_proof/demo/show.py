@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from hicache_proof.demo import environment
 from hicache_proof.demo.engine import Engine, EngineSpec
+from hicache_proof.demo.errors import EndedError
 from hicache_proof.demo.sidecar import Sidecar
 from hicache_proof.demo.stopwatch import Stopwatch
 from hicache_proof.demo.store import Say
@@ -23,6 +25,7 @@ from hicache_proof.lab.series import Progress
 # Large enough that reading L2 saves work even on this model, small enough for two cores.
 WITNESSED = EngineSpec(max_total_tokens=4096, chunked_prefill_size=2048)
 CONTROL = replace(WITNESSED, hicache=False, witness=False)
+LOOK_SECONDS = 1.0
 
 
 class Stage(NamedTuple):
@@ -48,6 +51,16 @@ def on_stage(folder: Path, watch: Stopwatch, say: Say) -> Iterator[Stage]:
         with watch.stage("sidecar"):
             stack.enter_context(sidecar)
         yield Stage(engine, control, sidecar)
+
+
+def keep(stage: Stage) -> NoReturn:
+    """Until Ctrl-C. Raises EndedError when one of them ends by itself."""
+    parts = {"the engine": stage.engine, "the control": stage.control, "metrics and proofs": stage.sidecar}
+    while True:
+        for name, part in parts.items():
+            if part.ended is not None:
+                raise EndedError(f"{name} at {part.url} is gone: {part.ended}")
+        time.sleep(LOOK_SECONDS)
 
 
 def prove(stage: Stage, command: str, progress: Progress) -> LabRun:

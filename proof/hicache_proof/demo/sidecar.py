@@ -32,6 +32,12 @@ class Sidecar:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def ended(self) -> str | None:
+        """Of a started one that nobody closed: that it ended all the same, and how. None: it runs."""
+        code = self._process.poll() if self._process is not None else None
+        return None if code is None else f"the sidecar ended with exit code {code}. {self._last_words()}"
+
     def start(self) -> Sidecar:
         """Start and wait until it is ready. Raises SidecarError."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +45,7 @@ class Sidecar:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", leash.__file__, *self._command()],
                 stdin=subprocess.PIPE,
-                stdout=log,
+                stdout=subprocess.DEVNULL,  # the leash's line; what the sidecar says goes to stderr
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us alone
             )
