@@ -55,7 +55,11 @@ def on_stage(folder: Path, watch: Stopwatch, say: Say) -> Iterator[Stage]:
 
 def keep(stage: Stage) -> NoReturn:
     """Until Ctrl-C. Raises EndedError when one of them ends by itself."""
-    parts = {"the engine": stage.engine, "the control": stage.control, "metrics and proofs": stage.sidecar}
+    parts: dict[str, Engine | Sidecar] = {
+        "the engine": stage.engine,
+        "the control": stage.control,
+        "metrics and proofs": stage.sidecar,
+    }
     while True:
         for name, part in parts.items():
             if part.ended is not None:
