@@ -137,7 +137,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     path, equals, value = override.partition("=")
     section, dot, key = path.partition(".")
     if not (equals and dot):
-        raise SettingError(f"{override!r} is not of the form section.key=value")
+        raise SettingError(f"{override!r} is not of the form section.key=value (--list prints all that there are)")
     if key not in tree.get(section, {}):
         known = ", ".join(f"{s}.{k}" for s, keys in tree.items() for k in keys)
         raise SettingError(f"there is no setting {path!r}; known are {known}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -47,6 +48,16 @@ class LazyGroup(click.Group):
                 f"{cmd_name} needs {error.name}, which is not installed here: pip install '.[lab]' in its checkout"
             ) from None
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """With the command that was meant, where another one was written."""
+        name, known = args[0], self.list_commands(ctx)
+        near = get_close_matches(name, known, n=1)
+        if near and name not in SUBCOMMANDS and name not in known and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of subcommands, without importing what is behind them, and our own options."""

@@ -183,6 +183,7 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, security.reload)
     app = App(settings)
+    app.targets.current()  # what is wrong with a file is said now, and not at the first scrape
     runner = web.AppRunner(
         Server(app).application([security.authenticate]),
         access_log=None,
@@ -199,7 +200,9 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
         log.info(
             "serving on %s://%s:%d, rings in %s", scheme, settings.host or "*", settings.port, settings.ring_folder
         )
+        looking = asyncio.create_task(app.look(), name="first look")  # an engine that is not there is in the log
         await stop.wait()
+        looking.cancel()
     finally:
         await asyncio.gather(runner.cleanup(), app.stop())
     log.info("stopped")

@@ -68,12 +68,24 @@ def fill_context(context: ssl.SSLContext, tls: TlsServerConfig, folder: Path) ->
     """Load certificates into a context, also into one in use. Raises WebConfigError."""
     if tls.client_auth_type != "NoClientCert" and tls.client_ca_file is None:
         raise WebConfigError(f"client_auth_type {tls.client_auth_type} needs a client_ca_file")
+    for name in (tls.cert_file, tls.key_file, tls.client_ca_file):
+        if name is not None:
+            _check_readable(folder / name)
     try:
         context.load_cert_chain(folder / tls.cert_file, folder / tls.key_file)
         if tls.client_ca_file is not None:
             context.load_verify_locations(folder / tls.client_ca_file)
     except OSError as error:
         reason = error.strerror or getattr(error, "reason", "") or "not usable"
-        raise WebConfigError(f"can't load the certificates in {folder}: {reason}") from None
+        files = ", ".join(name for name in (tls.cert_file, tls.key_file, tls.client_ca_file) if name is not None)
+        raise WebConfigError(f"can't load the certificates {files} in {folder}: {reason}") from None
     context.minimum_version = VERSIONS[tls.min_version]
     context.verify_mode = CLIENT_AUTH[tls.client_auth_type]
+
+
+def _check_readable(file: Path) -> None:
+    """OpenSSL does not say which file it could not open."""
+    try:
+        file.open("rb").close()
+    except OSError as error:
+        raise WebConfigError(f"can't read {file}, which the web config names: {error.strerror}") from None

@@ -24,6 +24,7 @@ def test_an_override_is_read_as_its_type() -> None:
         ("hit_rate.drop=1.5", "$.hit_rate.drop"),
         ("ttft.target_seconds=0.9", "must be a bucket bound"),
         ("regression", "not of the form section.key=value"),
+        ("nosuch=1", "--list prints all"),
     ],
 )
 def test_a_wrong_override_is_refused_and_named(override: str, said: str) -> None:

@@ -13,7 +13,6 @@ RINGS = ("*.ring", "*.ring.gz")
 UNREADABLE = (
     OSError,
     EOFError,
-    lzma.LZMAError,
     zlib.error,
     ValueError,
     TypeError,
@@ -32,6 +31,9 @@ def recording(path: Path) -> Recording:
     """Raises NothingToReplayError."""
     try:
         return _of_folder(path) if path.is_dir() else read(path)
+    except lzma.LZMAError:
+        what = "a session is a *.xz file, as those in deploy/sessions; for recorded rings name their folder"
+        raise NothingToReplayError(f"{path} is no recorded session, or a damaged one: {what}") from None
     except UNREADABLE as error:
         raise NothingToReplayError(f"{path} is no recorded session: {error}") from None
 

@@ -103,10 +103,20 @@ class EngineClient:
 
     def _take(self, reading: EngineReading) -> EngineReport:
         restarts = self.tracker.counters.restarts
+        self._tell(reading)
         self.report = self.tracker.take(reading)
         if self.report.restarts != restarts:
             self.forget_info()
         return self.report
+
+    def _tell(self, reading: EngineReading) -> None:
+        """In the log when it changes, and not at every scrape."""
+        was_up = self.report is None or self.report.reading.up
+        if was_up and not reading.up:
+            told = (reading.engine, reading.reason, self.target.metrics_url)
+            log.warning("engine %s can't be read: %s (%s); asked again at every scrape", *told)
+        elif reading.up and not was_up:
+            log.info("engine %s is read again", reading.engine)
 
     async def _first_info(self, seconds_left: float) -> None:
         if self._info is None and self._info_task is not None:

@@ -91,6 +91,7 @@ class TargetsFile:
         self.ok = False
         self._targets: list[Target] = []
         self._seen: object = None
+        self._trouble = ""
 
     def current(self) -> list[Target]:
         try:
@@ -108,10 +109,22 @@ class TargetsFile:
             self._targets = parse_targets(self.path.read_bytes(), yaml=self.path.suffix != ".json")
         except (OSError, TargetError) as error:
             self.ok = False
-            log.warning("targets file %s: %s; the last good list stays in use", self.path, error)
+            self._warn((error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split()))
         else:
             self.ok = True
-            log.info("targets file %s: %d engines", self.path, len(self._targets))
+            self._trouble = ""
+            log.info("engines file %s: %d engines", self.path, len(self._targets))
+
+    def _warn(self, trouble: str) -> None:
+        """Once: what writes the file may write the same again every minute."""
+        if trouble != self._trouble:
+            kept = (
+                f"its last good list stays in use ({len(self._targets)} engines)"
+                if self._targets
+                else "no engine of it"
+            )
+            log.warning("engines file %s: %s; %s; it is read again when it changes", self.path, trouble, kept)
+        self._trouble = trouble
 
 
 class Targets:

@@ -130,6 +130,17 @@ def test_a_bad_file_keeps_the_last_good_list_and_says_so_once(file, bad, caplog)
     assert file.ok
 
 
+def test_the_same_trouble_written_again_is_said_once_and_another_again(file, caplog):
+    for text in ("{bad", "{bad", "- targets: [nonsense]", "- targets: [a:1]", "{bad"):
+        file.write(text)
+        file.current()
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(told) == 3
+    assert all(str(file.path) in line and "\n" not in line for line in told)
+    assert "no engine of it" in told[0]
+    assert "its last good list stays in use (1 engines)" in told[2]
+
+
 def test_a_file_that_is_gone_keeps_the_last_good_list_too(file):
     file.write("- targets: [a:1]")
     file.current()

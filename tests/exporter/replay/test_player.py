@@ -219,6 +219,7 @@ def test_a_folder_of_rings_is_a_recording_and_a_session_may_lie_beside_them(tmp_
         ({}, "holds no session"),
         ({"a.xz": b"", "b.xz": b""}, "holds 2 sessions"),
         ({"a.xz": b"text"}, "is no recorded session"),
+        ({"a.xz": b'{"a": "certificate"}'}, r"a session is a \*\.xz file"),
         ({"a.ring.gz": b"text"}, "is no recorded session"),
         ({"a.ring.gz": gzip.compress(b"text")[:10] + b"\xff" * 20}, "is no recorded session"),
         ({"a.xz": lzma.compress(b"[" * 100_000)}, "is no recorded session"),

@@ -201,10 +201,30 @@ def test_an_engines_multiprocess_registry_is_never_joined():
     assert done.stdout.rstrip().endswith("MutexValue False")
 
 
+def test_an_engines_file_that_is_bad_and_an_engine_that_is_dead_are_in_the_log_before_anybody_asks(rings, tmp_path):
+    (tmp_path / "bad.json").write_text("{bad")
+    files = [option for name in ("bad.json", "gone.yml") for option in ("--engines-file", str(tmp_path / name))]
+    with sidecar(rings, "--engine", "http://127.0.0.1:1", *files) as (process, _):
+        told = []
+        while not any("127.0.0.1:1 can't be read" in line for line in told):
+            told.append(process.stdout.readline())
+            assert told[-1]
+    assert "bad.json: not a list of" in told[0]
+    assert "gone.yml: No such file" in told[1]
+    assert all("WARNING" in line for line in (*told[:2], told[-1]))
+
+
 def test_an_unknown_command_is_told(rings):
     done = run("nonsense")
     assert done.returncode == 2
     assert "No such command 'nonsense'" in done.stderr
+    assert "mean" not in done.stderr
+
+
+def test_a_misspelt_command_is_told_with_the_one_that_was_meant():
+    done = run("docter")
+    assert done.returncode == 2
+    assert "No such command 'docter'. Did you mean 'doctor'?" in done.stderr
 
 
 HIDE_CLICK = (

@@ -188,9 +188,22 @@ def test_a_missing_file_is_one_sentence(tmp_path):
         read_web_config(tmp_path / "none.yml")
 
 
-def test_missing_certificates_are_one_sentence(config):
-    with pytest.raises(WebConfigError, match="can't load the certificates"):
-        WebSecurity(config("tls_server_config: {cert_file: a.crt, key_file: a.key}"))
+@pytest.mark.parametrize("there", [(), ("a.crt",), ("a.crt", "a.key")])
+def test_a_missing_certificate_is_one_sentence_that_names_it(config, there):
+    path = config("tls_server_config: {cert_file: a.crt, key_file: a.key, client_ca_file: ca.crt}")
+    for name in there:
+        path.with_name(name).touch()
+    missing = ("a.crt", "a.key", "ca.crt")[len(there)]
+    with pytest.raises(WebConfigError, match=f"can't read {path.with_name(missing)}.*No such file"):
+        WebSecurity(path)
+
+
+def test_certificates_that_are_none_are_one_sentence(config):
+    path = config("tls_server_config: {cert_file: a.crt, key_file: a.key}")
+    for name in ("a.crt", "a.key"):
+        path.with_name(name).write_text("none")
+    with pytest.raises(WebConfigError, match=r"can't load the certificates a\.crt, a\.key in"):
+        WebSecurity(path)
 
 
 def test_asking_for_client_certificates_needs_a_ca(config):
