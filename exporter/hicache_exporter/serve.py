@@ -16,6 +16,7 @@ from aiohttp import web
 
 from hicache_exporter.app import COLLECTORS, App
 from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER, Settings, SettingsError, parse_listen
+from hicache_exporter.doorkeeper import Doorkeeper
 from hicache_exporter.garbage import settle
 from hicache_exporter.server import Server
 from hicache_exporter.sources.bearer import Bearer
@@ -210,6 +211,8 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
 
 async def listen(runner: web.AppRunner, settings: Settings, security: WebSecurity) -> None:
     """Raises click.ClickException with what to do."""
+    assert runner.server is not None, "it is set up"
+    Doorkeeper(runner.server)
     try:
         await web.TCPSite(runner, settings.host or None, settings.port, ssl_context=security.context).start()
     except OSError as error:
