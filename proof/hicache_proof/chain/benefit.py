@@ -17,9 +17,11 @@ LATE = 0.5
 
 def benefit(facts: ChainInput) -> Stage:
     recorded = facts.recorded
-    read = recorded.ttft.get("host") if recorded is not None else None
-    computed = recorded.ttft.get("none") if recorded is not None else None
-    if recorded is None or read is None or computed is None or min(read.count, computed.count) < ENOUGH:
+    if recorded is None or recorded.no_sidecar is not None:
+        return examined("benefit", "unknown", "only a flight recorder, followed by a sidecar, tells TTFT by tier")
+    read = recorded.ttft.get("host")
+    computed = recorded.ttft.get("none")
+    if read is None or computed is None or min(read.count, computed.count) < ENOUGH:
         return examined("benefit", "unknown", f"fewer than {ENOUGH} requests of each kind to compare")
     says = f"mean TTFT {_ms(read)} from L2, {_ms(computed)} computed"
     return examined("benefit", "ok", says, _of_times(read, computed, recorded.load))

@@ -57,6 +57,8 @@ class Counted(_Fact, frozen=True, kw_only=True):
     """The model keeps other state than KV: Mamba, sliding window."""
     backup_tokens: float | None = None
     evicted_tokens: float | None = None
+    evicted_ever: float | None = None
+    """Since the engine started, however short the window is."""
     load_back_tokens: float | None = None
     cached_device: float | None = None
     cached_host: float | None = None
@@ -132,6 +134,8 @@ class Probe(_Fact, frozen=True, kw_only=True):
 class ChainInput(_Fact, frozen=True, kw_only=True):
     """``*_missing``: why a source told nothing, where it did not."""
 
+    watched_seconds: float | None = None
+    """Length of the window; None: everything counts since its own start."""
     configuration: Configuration | None = None
     configuration_missing: str | None = None
     counted: Counted | None = None

@@ -31,8 +31,8 @@ class _Kind(NamedTuple):
 
 _BREAK_EVEN = "Find the break-even length of this machine with `hicache-witness lab`; below it, L2 can't pay."
 _RECORD = (
-    "Install hicache-witness into the engine's environment and start the engine with HICACHE_WITNESS=1. Is it so "
-    "already, then give the address of its sidecar (--sidecar), or ask on its machine (--ring-dir)."
+    "Install hicache-witness into the engine's environment and start the engine with HICACHE_WITNESS=1. If it "
+    "runs with it already, give the address of its sidecar (--sidecar), or ask on its machine (--ring-dir)."
 )
 
 KINDS: dict[str, _Kind] = {
@@ -126,6 +126,9 @@ KINDS: dict[str, _Kind] = {
     ),
     "l1-never-full": _Kind(
         "eviction", "note", "L1 still holds everything: L2 can't be read before L1 evicts. Nothing to do."
+    ),
+    "l1-kept-meanwhile": _Kind(
+        "eviction", "note", "L1 evicts only when it is full: watch for longer, under the load that is in question."
     ),
     "l2-empty": _Kind(
         "occupancy", "warning", "The cache may have been flushed, or the gauge is old: older engines refresh it rarely."

@@ -111,11 +111,14 @@ def _of_loads(loaded: float, credited: float, configuration: Configuration | Non
             yield found("more-moved-than-credited", f"{says}: {factor:.1f} times as many{hint}")
 
 
+def probed(probe: Probe) -> str:
+    replied = "no number" if probe.reply_cached_tokens is None else tokens(probe.reply_cached_tokens)
+    says = f"a repeated prompt of {probe.prompt_tokens} tokens: the reply says {replied}, the engine counted "
+    if probe.counted_cached_tokens is None:
+        return says + "others' requests too, so can't tell"
+    return says + f"{tokens(probe.counted_cached_tokens)} cached"
+
+
 def _of_probe(probe: Probe | None) -> Iterator[Finding]:
     if probe is not None and probe.counted_cached_tokens and not probe.reply_cached_tokens:
-        replied = "no number" if probe.reply_cached_tokens is None else "0"
-        yield found(
-            "reply-unreliable",
-            f"a repeated prompt of {probe.prompt_tokens} tokens: the reply says {replied}, the engine counted "
-            f"{tokens(probe.counted_cached_tokens)} cached",
-        )
+        yield found("reply-unreliable", probed(probe))

@@ -83,8 +83,19 @@ def eviction(facts: ChainInput) -> Stage:
     if evicted is None:
         return examined("eviction", "unknown", says)
     if evicted == 0:
-        return examined("eviction", "idle", says, [found("l1-never-full", "nothing has left L1 yet")])
+        return examined("eviction", "idle", says, [_nothing_left(facts)])
     return examined("eviction", "ok", says, _of_eviction(facts))
+
+
+def _nothing_left(facts: ChainInput) -> Finding:
+    """Only counters since the engine's start can say "yet"; a recorder may have come later."""
+    counted, seconds = facts.counted, facts.watched_seconds
+    ever = counted.evicted_ever if counted is not None else None
+    if ever == 0:
+        return found("l1-never-full", "nothing has left L1 yet")
+    window = f"in these {seconds:.0f} s" if seconds is not None else "since its recorder is followed"
+    before = f"; {tokens(ever)} tokens had left it before" if ever else ""
+    return found("l1-kept-meanwhile", f"nothing left L1 {window}{before}")
 
 
 def _of_eviction(facts: ChainInput) -> Iterator[Finding]:

@@ -73,9 +73,7 @@ def doctor(
     try:
         sources = Sources(parse_target(engine).origin, parse_target(sidecar).origin, ring_dir)
         with direct_client(api_key_file, answer_seconds=30.0, connect_seconds=5.0) as http:
-            facts = _facts(sources, http, watch)
-            if with_probe:
-                facts = replace(facts, probe=probe(sources.engine, http))
+            facts = _facts(sources, http, watch, with_probe)
     except TargetError as error:
         raise click.UsageError(str(error)) from None
     except (CannotRunError, OSError, UnicodeDecodeError) as error:
@@ -88,13 +86,18 @@ def doctor(
     if as_json:
         click.echo(msgspec.json.encode({"facts": facts, "diagnosis": diagnosis, "findings": diagnosis.findings}))
     else:
-        page.show(diagnosis, sources.engine, stdout())
+        page.show(diagnosis, sources.engine, facts.probe, stdout())
     sys.exit(max((EXIT_CODES[finding.severity] for finding in diagnosis.findings), default=0))
 
 
-def _facts(sources: Sources, http: httpx.Client, watch: float | None) -> ChainInput:
-    before = collect(sources, http)
-    if watch is None:
+def _facts(sources: Sources, http: httpx.Client, watch: float | None, with_probe: bool) -> ChainInput:
+    """What is counted covers the probe too, which comes first: its backup takes a moment."""
+    before, began = collect(sources, http), time.monotonic()
+    sent = probe(sources.engine, http) if with_probe else None
+    probe_seconds = time.monotonic() - began
+    if watch is not None:
+        time.sleep(watch)
+    elif not with_probe:
         return before
-    time.sleep(watch)
-    return between(before, collect(sources, http), watch)
+    facts = replace(collect(sources, http), probe=sent)
+    return facts if watch is None else between(before, facts, watch + probe_seconds)

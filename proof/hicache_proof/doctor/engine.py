@@ -70,6 +70,7 @@ def counted(metrics: bytes, info: EngineInfo | None) -> Counted:
         hybrid=_hybrid(seen),
         backup_tokens=_of(seen, names.ENGINE_BACKUP_TOKENS),
         evicted_tokens=_of(seen, names.ENGINE_EVICTED_TOKENS),
+        evicted_ever=_of(seen, names.ENGINE_EVICTED_TOKENS),
         load_back_tokens=_of(seen, names.ENGINE_LOAD_BACK_TOKENS),
         cached_device=_of(seen, names.ENGINE_CACHED_TOKENS, "device"),
         cached_host=_of(seen, names.ENGINE_CACHED_TOKENS, "host"),

@@ -10,8 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 
 from hicache_proof.chain.diagnosis import Diagnosis
+from hicache_proof.chain.facts import Probe
 from hicache_proof.chain.findings import Finding
 from hicache_proof.chain.known_issues import KnownIssue
+from hicache_proof.chain.reading import probed
 
 _STATES = {"ok": "green", "broken": "bold red", "idle": "cyan", "unknown": "dim"}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -24,9 +26,11 @@ _ABOUT = {
 }
 
 
-def show(diagnosis: Diagnosis, engine: str, console: Console) -> None:
+def show(diagnosis: Diagnosis, engine: str, probe: Probe | None, console: Console) -> None:
     console.print(_headline(diagnosis, engine), highlight=False)
     console.print(_chain(diagnosis))
+    if probe is not None:
+        console.print(f"\nprobe: {probed(probe)}", highlight=False)
     for finding in diagnosis.findings:
         _finding(finding, console)
     if diagnosis.known_issues:

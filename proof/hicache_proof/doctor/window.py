@@ -41,7 +41,7 @@ def between(before: ChainInput, after: ChainInput, seconds: float) -> ChainInput
     if recorded is not None and before.recorded is not None:
         recorded = replace(_less(before.recorded, recorded, _RECORDED), since=since)
         recorded = _less_by_label(before.recorded, recorded)
-    return replace(after, counted=counted, recorded=recorded)
+    return replace(after, counted=counted, recorded=recorded, watched_seconds=seconds)
 
 
 def _less(before: Facts, after: Facts, names: tuple[str, ...]) -> Facts:

@@ -175,10 +175,27 @@ CASES = [
     Case("backups refused", engine(recorded={"backups_refused": 3}), "backups-refused", None, "3 backups refused"),
     Case(
         "L1 was never full",
-        engine(counted={"evicted_tokens": 0, **UNREAD}, recorded=UNMATCHED),
+        engine(counted={"evicted_tokens": 0, "evicted_ever": 0, **UNREAD}, recorded=UNMATCHED),
         "l1-never-full",
         None,
-        "nothing has left L1",
+        "nothing has left L1 yet",
+    ),
+    Case(
+        "L1 kept everything while it was watched",
+        engine(counted={"evicted_tokens": 0, **UNREAD}, recorded=UNMATCHED, watched_seconds=3.2),
+        "l1-kept-meanwhile",
+        None,
+        "nothing left L1 in these 3 s; 120,000 tokens had left it before",
+    ),
+    Case(
+        "no eviction since the recorder is followed, and an engine that counts none",
+        engine(
+            counted={"evicted_tokens": None, "evicted_ever": None, **UNREAD},
+            recorded={"demoted_tokens": 0, **UNMATCHED},
+        ),
+        "l1-kept-meanwhile",
+        None,
+        "nothing left L1 since its recorder is followed",
     ),
     Case(
         "evicted without a copy",

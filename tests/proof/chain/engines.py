@@ -31,6 +31,7 @@ COUNTED = Counted(
     host_used=150_000,
     backup_tokens=180_000,
     evicted_tokens=120_000,
+    evicted_ever=120_000,
     load_back_tokens=60_000,
     cached_device=90_000,
     cached_host=60_000,

@@ -72,6 +72,18 @@ def test_without_a_recorder_the_engine_counters_still_speak() -> None:
     assert states["benefit"] == "unknown"
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ChainInput(configuration=HEALTHY.configuration, counted=HEALTHY.counted),
+        engine(recorded={"no_sidecar": "the sidecar: does not answer", "ttft": {}}),
+    ],
+    ids=["no recorder", "no sidecar"],
+)
+def test_who_would_tell_the_benefit_is_named(facts: ChainInput) -> None:
+    assert diagnose(facts).stages[-1].says == "only a flight recorder, followed by a sidecar, tells TTFT by tier"
+
+
 def test_without_numbers_a_stage_is_unknown_and_not_idle() -> None:
     tiers = ("backup_tokens", "evicted_tokens", "load_back_tokens", "host_used", "host_capacity")
     blank = dict.fromkeys((*tiers, "cached_host", "cached_unattributed"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,24 @@ def test_a_probe_is_sent_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) ->
         result = ask("--engine", engine, "--sidecar", sidecar, "--probe")
     assert result.exit_code == 1
     assert "the reply says 0, the engine counted 255 cached" in result.output
+
+
+@pytest.mark.parametrize("watch", [(), ("--watch", "3")])
+@pytest.mark.parametrize(("counted", "says"), [(255.0, "255 cached"), (None, "others' requests too, so can't tell")])
+def test_what_is_counted_covers_the_probe_and_its_result_is_told(
+    monkeypatch: pytest.MonkeyPatch, watch: tuple[str, ...], counted: float | None, says: str
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    pages = dict(ENGINE)
+
+    def probe(*_: object) -> Probe:
+        pages["/metrics"] = re.sub(rb"(backup_tokens_total\S* )[\d.]+", rb"\g<1>1000256.0", pages["/metrics"])
+        return Probe(prompt_tokens=256, reply_cached_tokens=255, counted_cached_tokens=counted)
+
+    monkeypatch.setattr("hicache_proof.doctor.command.probe", probe)
+    with answering(pages) as engine, answering(sidecar_of(engine)) as sidecar:
+        before = json.loads(ask("--engine", engine, "--sidecar", sidecar, "--json").output)["facts"]["counted"]
+        output = ask("--engine", engine, "--sidecar", sidecar, "--probe", *watch).output
+    assert f"probe: a repeated prompt of 256 tokens: the reply says 255, the engine counted {says}" in output
+    moved = 1_000_256 - (before["backup_tokens"] if watch else 0)
+    assert f"{moved:,.0f} tokens backed up to L2" in output

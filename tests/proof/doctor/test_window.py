@@ -19,6 +19,7 @@ def test_counters_become_what_was_counted_meanwhile_and_gauges_stay() -> None:
     assert window.recorded is not None
     assert (window.counted.since, window.counted.requests, window.counted.cached_host) == ("30 s ago", 10, 1_000)
     assert (window.counted.host_used, window.counted.evicted_tokens) == (151_000, 0)
+    assert (window.counted.evicted_ever, window.watched_seconds) == (120_000, 30.0)
     assert (window.recorded.requests, window.recorded.load_backs) == (10, {"loaded": 1, "no_room": 4})
     assert window.recorded.ttft["host"].count == 1
     assert window.recorded.lost_records == 3
@@ -32,4 +33,4 @@ def test_a_counter_that_fell_started_anew_and_one_that_appeared_started_at_zero(
 
 
 def test_what_is_gone_is_not_there() -> None:
-    assert between(HEALTHY, ChainInput(counted_missing="refused"), 1.0) == ChainInput(counted_missing="refused")
+    assert between(HEALTHY, ChainInput(counted_missing="refused"), 1.0).counted is None
