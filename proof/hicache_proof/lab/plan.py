@@ -64,8 +64,12 @@ def make(
     repetitions: int,
     evict: bool = True,
     storage: bool = False,
+    after_flush: bool = False,
 ) -> Plan:
-    """Raises CannotRunError with one sentence if this engine cannot hold the experiment."""
+    """Raises CannotRunError with one sentence if this engine cannot hold the experiment.
+
+    ``after_flush``: the reading is not the engine's, but what a flush will leave.
+    """
     device, host, used = _capacities(facts, reading)
     page, free = facts.page_size, host - used
     filler = max(page, down(min(longest_prompt(facts, device), device // 4), page))
@@ -73,19 +77,15 @@ def make(
     # the warm-up and every repetition write two prefixes (the second one is the forced miss) and what follows them
     prefixes = 2 * (repetitions + 1)
     # left in L1 on purpose, all of it must fit there: else one prefix would push another one out
-    room = int(SAFE_SHARE * (free - fillers * filler if evict else min(free, device))) - MARKER_TOKENS
+    limit = free if evict else min(device, host)
+    room = int(SAFE_SHARE * (limit - fillers * filler)) - MARKER_TOKENS
     room = room // prefixes - beside_prefix(page)
     prefix, why = _prefix(facts, device, room, prefix_tokens)
     storage_fillers = math.ceil((host + device) * (1 + OVERSHOOT) / filler) if storage else 0
     if storage:
         _refuse_short_prefetch(prefix)
     written = prefixes * (prefix + beside_prefix(page)) + MARKER_TOKENS + fillers * filler
-    if written > free:
-        raise CannotRunError(
-            f"the run would write up to {written:,} tokens to L2, but only {free:,} of its {host:,} are free: "
-            "fewer would leave the prefix in L1, more would push it out of L2; empty the cache with --flush, "
-            "take a shorter --prefix-tokens or fewer --repetitions, or start the engine with a larger --hicache-size"
-        )
+    _refuse_too_much(written, limit, host, evict=evict)
     return Plan(
         prefix_tokens=prefix,
         question_tokens=QUESTION_TOKENS,
@@ -96,13 +96,15 @@ def make(
         storage_fillers=storage_fillers,
         written_tokens=written,
         arithmetic=(
-            f"L1 holds {device:,} tokens, L2 {host:,}, of which {used:,} are used: {free:,} free (the engine's gauges)",
+            f"L1 holds {device:,} tokens, L2 {host:,}, of which {used:,} are used"
+            f"{' after the flush' if after_flush else ''}: {free:,} free (the engine's gauges)",
             f"prefix: {prefix:,} tokens = {prefix // page:,} pages of {page}, {why}",
             f"eviction load: {fillers} prompts of {filler:,} uncached tokens = {fillers * filler:,}, "
             + (f"more than the {device:,} of L1" if evict else "skipped on request"),
-            f"written to L2 at most: {prefixes} x {prefix + beside_prefix(page):,} + {MARKER_TOKENS} + "
-            f"{fillers * filler:,} = "
-            f"{written:,}, no more than the {free:,} free",
+            f"written to L2 at most: {prefixes} prefixes (two for the warm-up, two for each of {repetitions} repetitions)"
+            f" of {prefix + beside_prefix(page):,} tokens with their questions and answers + {MARKER_TOKENS} for the "
+            f"markers' questions + {fillers * filler:,} of eviction load = {written:,}, no more than the "
+            + (f"{free:,} free" if evict else f"{limit:,} that both L1 and L2 hold; what was there may leave"),
             *_storage_lines(storage_fillers, filler, host + device),
         ),
         warnings=_warnings(facts, prefix, device, host),
@@ -117,6 +119,21 @@ def for_control(plan: Plan, facts: EngineFacts, reading: Reading) -> Plan:
         )
     fillers = math.ceil(int(reading.device_capacity) * (1 + OVERSHOOT) / plan.filler_tokens) if plan.fillers else 0
     return msgspec.structs.replace(plan, fillers=max(fillers, plan.fillers))
+
+
+def _refuse_too_much(written: int, limit: int, host: int, *, evict: bool) -> None:
+    if written <= limit:
+        return
+    if not evict:
+        raise CannotRunError(
+            f"the run would write up to {written:,} tokens, and without the eviction load all of them must stay in "
+            f"L1: L1 and L2 both hold {limit:,}; take a shorter --prefix-tokens or fewer --repetitions"
+        )
+    raise CannotRunError(
+        f"the run would write up to {written:,} tokens to L2, but only {limit:,} of its {host:,} are free: "
+        "fewer would leave the prefix in L1, more would push it out of L2; empty the cache with --flush, "
+        "take a shorter --prefix-tokens or fewer --repetitions, or start the engine with a larger --hicache-size"
+    )
 
 
 def _refuse_short_prefetch(prefix: int) -> None:

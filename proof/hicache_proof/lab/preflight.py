@@ -41,7 +41,9 @@ class Preflight:
         """The plan from the gauges as they are now, or as a flush would leave them. Asks the engine for no token."""
         self._refuse_unsuitable()
         self._refuse_busy()
-        return self._sized(self._emptied(0) if self._options.flush else self._engine.read())
+        if self._options.flush:
+            return self._sized(self._emptied(0), after_flush=True)
+        return self._sized(self._engine.read())
 
     def run(self, prompts: Prompts, salt: str, further: Callable[[Plan], object]) -> Plan:
         """``further``: raises for a plan whose run can't go on. A flush is the last thing that can be refused."""
@@ -130,7 +132,7 @@ class Preflight:
             engines = self._sidecar.engines()
             raise CannotRunError(guards.no_recorder(self._sidecar.url, self._engine.url, engines, found.why))
 
-    def _sized(self, reading: Reading) -> Plan:
+    def _sized(self, reading: Reading, *, after_flush: bool = False) -> Plan:
         return plan.make(
             self._engine.facts,
             reading,
@@ -138,6 +140,7 @@ class Preflight:
             repetitions=self._options.repetitions,
             evict=self._options.evict,
             storage=self._options.storage,
+            after_flush=after_flush,
         )
 
     def capacities(self, probe_tokens: int = PROBE_TOKENS) -> Reading:

@@ -32,6 +32,15 @@ def test_with_the_prefix_left_in_l1_nothing_is_proven(ask, run_of):
     assert "No L2 read" in ask(FakeEngine(), "--skip-eviction").stdout
 
 
+def test_a_filled_l2_is_no_reason_to_refuse_a_run_that_evicts_nothing(ask, run_of):
+    engine = FakeEngine(host=16384)
+    while engine.host - len(engine.l2) > 1000:
+        assert ask(engine).exit_code == 0
+    run = run_of(engine, "--skip-eviction")
+    assert (run.outcome.verdict, run.outcome.exit_code) == ("no_read", 1)
+    assert {request.judgement.served_by for request in run.of("C")} == {"device"}
+
+
 def test_damaged_rows_fail_the_run_although_every_counter_is_green(run_of):
     run = run_of(FakeEngine(damages=True))
     assert (run.outcome.content, run.outcome.exit_code) == ("damaged", 1)
@@ -207,7 +216,7 @@ def test_a_dry_run_plans_with_the_flush_that_it_does_not_do(ask):
     used = len(engine.l2)
     plans = [ask(engine, *options, "--dry-run").stdout for options in ((), ("--flush",))]
     assert f"of which {used:,} are used" in plans[0]
-    assert "of which 0 are used: 16,384 free" in plans[1]
+    assert "of which 0 are used after the flush: 16,384 free" in plans[1]
     assert (engine.flushes, len(engine.l2)) == (0, used)
 
 

@@ -124,6 +124,20 @@ def test_left_in_l1_on_purpose_everything_fits_there():
     assert found.written_tokens <= IDLE.device_capacity
 
 
+def test_left_in_l1_on_purpose_a_filled_l2_does_not_matter_but_l1_does():
+    found = made(reading=replace(IDLE, host_used=196_000), evict=False)
+    assert found.written_tokens <= IDLE.device_capacity
+    assert "no more than the 65,536 that both L1 and L2 hold" in found.arithmetic[-1]
+    with pytest.raises(CannotRunError, match="without the eviction load all of them must stay in L1"):
+        made(prefix=8128, repetitions=4, evict=False)
+
+
+def test_the_arithmetic_names_its_terms():
+    found = made(prefix=1024)
+    assert "8 prefixes (two for the warm-up, two for each of 3 repetitions) of" in found.arithmetic[-1]
+    assert "+ 256 for the markers' questions +" in found.arithmetic[-1]
+
+
 def test_the_control_engine_gets_as_many_fillers_as_its_own_l1_needs():
     ours = made()
     larger = plan.for_control(ours, H200, replace(IDLE, device_capacity=131_072))
