@@ -12,8 +12,10 @@ from hicache_proof.chain.facts import ChainInput, Configuration, Counted, Record
 from hicache_proof.direct_http import direct_client
 from hicache_proof.doctor import engine, sidecar
 from hicache_proof.doctor.rings import NoRecorderError, recorders
+from hicache_proof.lab.errors import CannotRunError
+from hicache_proof.stranger import no_sglang
 
-INFO_PATHS = ("/server_info", "/get_server_info")
+INFO_PATH, OLD_INFO_PATH = "/server_info", "/get_server_info"
 
 
 class Sources(NamedTuple):
@@ -27,40 +29,64 @@ class Sources(NamedTuple):
 class _SilentError(Exception):
     """A source gave nothing; says why, without anything of its answer."""
 
-    def __init__(self, says: str, status: int | None = None) -> None:
-        super().__init__(says)
-        self.status = status
+
+class _UnreachableError(_SilentError):
+    """Nobody answers."""
+
+
+class _RefusedError(_SilentError):
+    """It wants a key."""
+
+
+class _NotFoundError(_SilentError):
+    """It has no such page."""
 
 
 def collect(sources: Sources, http: httpx.Client) -> ChainInput:
-    """``http`` carries the engine's key, which the sidecar must not see."""
+    """``http`` carries the engine's key, which the sidecar must not see. Raises CannotRunError for no SGLang there."""
     configuration, info, no_configuration = _configuration(sources, http)
     counted, no_counts = _counted(sources, http, info)
+    if no_configuration is not None and no_counts is not None:
+        raise CannotRunError(_nobody(sources.engine, no_configuration))
     recorded, no_records = _recorded(sources, info)
     return ChainInput(
         configuration=configuration,
-        configuration_missing=no_configuration,
+        configuration_missing=_words(no_configuration),
         counted=counted,
-        counted_missing=no_counts,
+        counted_missing=_words(no_counts),
         recorded=recorded,
         recorded_missing=no_records,
     )
 
 
-def _configuration(sources: Sources, http: httpx.Client) -> tuple[Configuration | None, EngineInfo | None, str | None]:
+def _nobody(engine_url: str, why: Exception) -> str:
+    if isinstance(why, _UnreachableError):
+        return f"{why}; is the engine running there?"
+    if isinstance(why, _RefusedError):
+        return str(why)
+    return no_sglang(engine_url, str(why).removeprefix(engine_url))
+
+
+def _words(error: Exception | None) -> str | None:
+    return None if error is None else str(error)
+
+
+def _configuration(
+    sources: Sources, http: httpx.Client
+) -> tuple[Configuration | None, EngineInfo | None, Exception | None]:
     try:
-        body = _first(http, [sources.engine + path for path in INFO_PATHS])
+        body = _information(http, sources.engine)
         info = read_server_info(body)
         return engine.configuration(body, info), info, None
     except (_SilentError, ValueError) as error:
-        return None, None, str(error)
+        return None, None, error
 
 
-def _counted(sources: Sources, http: httpx.Client, info: EngineInfo | None) -> tuple[Counted | None, str | None]:
+def _counted(sources: Sources, http: httpx.Client, info: EngineInfo | None) -> tuple[Counted | None, Exception | None]:
     try:
         return engine.counted(_get(http, sources.engine + "/metrics"), info), None
     except (_SilentError, ValueError) as error:
-        return None, str(error)
+        return None, error
 
 
 def _recorded(sources: Sources, info: EngineInfo | None) -> tuple[Recorded | None, str | None]:
@@ -88,24 +114,25 @@ def _by_sidecar(sources: Sources, expected: int | None) -> Recorded:
     return found
 
 
-def _first(http: httpx.Client, urls: list[str]) -> bytes:
-    """The first that is there."""
-    for url in urls[:-1]:
+def _information(http: httpx.Client, url: str) -> bytes:
+    """By its path, or by that of older engines."""
+    try:
+        return _get(http, url + INFO_PATH)
+    except _NotFoundError as absent:
         try:
-            return _get(http, url)
-        except _SilentError as error:
-            if error.status != httpx.codes.NOT_FOUND:
-                raise
-    return _get(http, urls[-1])
+            return _get(http, url + OLD_INFO_PATH)
+        except _NotFoundError:
+            raise absent from None
 
 
 def _get(http: httpx.Client, url: str) -> bytes:
     try:
         answer = http.get(url)
     except httpx.HTTPError as error:
-        raise _SilentError(f"{url} does not answer ({error or type(error).__name__})") from None
+        raise _UnreachableError(f"{url} does not answer ({error or type(error).__name__})") from None
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        raise _SilentError(f"{url} wants a key ({answer.status_code}): give it with --api-key-file")
+        raise _RefusedError(f"{url} wants a key ({answer.status_code}): give it with --api-key-file")
     if not answer.is_success:
-        raise _SilentError(f"{url} answers {answer.status_code}", answer.status_code)
+        absent = answer.status_code == httpx.codes.NOT_FOUND
+        raise (_NotFoundError if absent else _SilentError)(f"{url} answers {answer.status_code}")
     return answer.content

@@ -15,6 +15,7 @@ from hicache_proof.lab import engine, reply
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.reply import Reply
+from hicache_proof.stranger import no_sglang
 
 _KEY_NEEDED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 PAUSE_SECONDS = 0.05
@@ -119,10 +120,7 @@ class EngineClient:
             raise self._stranger(f"what /server_info answers ({kind}) is not SGLang's: {error}") from None
 
     def _stranger(self, why: str) -> CannotRunError:
-        return CannotRunError(
-            f"{self.url} is no SGLang server: {why}; give --engine the address of the server itself, "
-            "not that of a router, a proxy or the sidecar"
-        )
+        return CannotRunError(no_sglang(self.url, why))
 
     def _get(self, path: str) -> httpx.Response:
         return self._send("GET", path)

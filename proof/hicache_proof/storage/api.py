@@ -14,6 +14,7 @@ from hicache_exporter.names import ENGINE_FINISHED_REQUESTS
 from hicache_proof.direct_http import text_of
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.storage.state import Frontend, Load, Replica
+from hicache_proof.stranger import no_sglang
 
 PATH = "/hicache/storage-backend"
 REFUSED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
@@ -102,12 +103,17 @@ class StorageApi:
         return _answered(self._ask_admin("DELETE"))
 
     def _describe(self) -> tuple[EngineInfo, tuple[Replica, ...]]:
-        answer = self._get("/server_info")
+        answer = self._send(self._http, "GET", "/server_info")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            answer = self._send(self._http, "GET", "/get_server_info")
+        self._check_key(answer, "/server_info")
+        if not answer.is_success:
+            raise CannotRunError(no_sglang(self.url, f"/server_info answers {answer.status_code}"))
         try:
             info = read_server_info(answer.content)
             return info, msgspec.json.decode(answer.content, type=_States).internal_states
         except ValueError as error:
-            raise CannotRunError(f"{self.url}/server_info does not answer as SGLang does ({error})") from None
+            raise CannotRunError(no_sglang(self.url, f"what /server_info answers is not SGLang's: {error}")) from None
 
     def _ask_admin(self, method: str, **content: Any) -> httpx.Response:
         answer = self._send(self._admin, method, PATH, **content)
@@ -130,11 +136,14 @@ class StorageApi:
 
     def _get(self, path: str) -> httpx.Response:
         answer = self._send(self._http, "GET", path)
-        if answer.status_code in REFUSED:
-            raise CannotRunError(f"{self.url}{path} wants a key ({answer.status_code}): give it with --api-key-file")
+        self._check_key(answer, path)
         if not answer.is_success:
             raise CannotRunError(f"{self.url}{path} answers {answer.status_code}; is it SGLang 0.5.9 or later?")
         return answer
+
+    def _check_key(self, answer: httpx.Response, path: str) -> None:
+        if answer.status_code in REFUSED:
+            raise CannotRunError(f"{self.url}{path} wants a key ({answer.status_code}): give it with --api-key-file")
 
     def _send(self, http: httpx.Client, method: str, path: str, **content: Any) -> httpx.Response:
         try:

@@ -15,7 +15,7 @@ from hicache_proof.chain.facts import Probe
 from hicache_proof.doctor.command import doctor
 from hicache_tracing.recorder import Recorder
 
-from .web import ENGINE, answering, sidecar_of
+from .web import ENGINE, SIDECAR, answering, sidecar_of
 
 NOBODY = "http://127.0.0.1:1"
 
@@ -107,7 +107,22 @@ def test_a_missing_key_is_told(tmp_path: Path) -> None:
     with answering(ENGINE, key="s3cret") as engine:
         result = ask("--engine", engine, "--ring-dir", str(tmp_path))
     assert result.exit_code == 3
-    assert "wants a key (401): give it with --api-key-file" in result.stderr
+    assert result.stderr.endswith("wants a key (401): give it with --api-key-file\n")
+
+
+def test_the_sidecar_in_place_of_the_engine_is_told(tmp_path: Path) -> None:
+    with answering(SIDECAR) as sidecar:
+        result = ask("--engine", sidecar, "--ring-dir", str(tmp_path))
+    assert result.exit_code == 3
+    assert f"{sidecar} is no SGLang server: /server_info answers 404; give --engine the address" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_pages_that_are_not_an_engines_are_told(tmp_path: Path) -> None:
+    with answering({"/server_info": b"<html>", "/metrics": b"up 1\n"}) as other:
+        result = ask("--engine", other, "--ring-dir", str(tmp_path))
+    assert result.exit_code == 3
+    assert f"{other} is no SGLang server: " in result.stderr
 
 
 def test_a_sidecar_that_is_not_there_leaves_the_rings(tmp_path: Path) -> None:

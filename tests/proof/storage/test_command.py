@@ -208,7 +208,7 @@ def test_an_answer_that_is_nested_too_deeply_is_one_sentence(ask) -> None:
     strange.get = lambda _path: (200, '{"x": ' + "[" * 100_000)  # type: ignore[method-assign]
     result = ask("status", strange)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "does not answer as SGLang does" in result.stderr
+    assert "what /server_info answers is not SGLang's" in result.stderr
 
 
 def test_no_engine_is_one_sentence_and_json_has_it_too(ask) -> None:
@@ -216,7 +216,15 @@ def test_no_engine_is_one_sentence_and_json_has_it_too(ask) -> None:
     gone.get = lambda _path: (404, "")  # type: ignore[method-assign]
     result = ask("status", gone, "--json")
     assert result.exit_code == 2
-    assert "is it SGLang" in told(result)["error"]
+    assert "is no SGLang server: /server_info answers 404" in told(result)["error"]
+
+
+def test_an_older_engine_is_known_by_its_older_path_and_told_that_it_can_not(ask) -> None:
+    old = FakeEngine()
+    new, old.has_api = old.get, False
+    paths = {"/server_info": "/nowhere", "/get_server_info": "/server_info"}
+    old.get = lambda path: new(paths.get(path, path))  # type: ignore[method-assign]
+    assert "can't attach or detach L3 while it runs" in ask("detach", old).stderr
 
 
 @pytest.mark.parametrize(
