@@ -40,7 +40,9 @@ def command(a: Path, b: Path, as_json: bool, markdown: bool) -> None:
     B is worse if its verdict stands later in this list: corroborated, proven, consistent, not_observed, no_read,
     contradicted; or if its content is damaged and A's is not. Slower alone is not worse.
 
-    Exit code 0: B is no worse. 1: B is worse. 2: a file can't be read.
+    A certificate that does not hold (see verify) is good for nothing, on either side.
+
+    Exit code 0: B is no worse. 1: B is worse, or a certificate does not hold. 2: a file can't be read.
     """
     if as_json and markdown:
         raise click.UsageError("take --json or --markdown, not both")
@@ -51,7 +53,11 @@ def command(a: Path, b: Path, as_json: bool, markdown: bool) -> None:
         click.echo(_markdown(found))
     else:
         _show(found, stdout())
-    sys.exit(WORSE if found.worse else NO_WORSE)
+    sys.exit(NO_WORSE if _good(found) else WORSE)
+
+
+def _good(found: Comparison) -> bool:
+    return not found.worse and not found.doubts
 
 
 def _side(file: Path) -> Side:
@@ -69,7 +75,7 @@ def _notes(found: Comparison) -> list[str]:
 
 
 def _show(found: Comparison, console: Console) -> None:
-    console.print(Text(found.sentence, style="bold red" if found.worse else "bold green"))
+    console.print(Text(found.sentence, style="bold green" if _good(found) else "bold red"))
     for note in _notes(found):
         console.print(Text(note, style="yellow"))
     for table in tables(found):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from hicache_proof import stats
-from hicache_proof.compare.side import Side, Value
+from hicache_proof.compare.side import Side, Value, told
 from hicache_proof.stats import Effect, Summary
 
 BEST_TO_WORST = ("corroborated", "proven", "consistent", "not_observed", "no_read", "contradicted")
@@ -39,6 +39,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     incomparable: tuple[str, ...]
     """Why the times can't be held against each other; empty: they can."""
     doubts: tuple[str, ...]
+    """Files that do not hold. What they state proves nothing, so nothing follows from the comparison."""
     times: tuple[Times, ...]
     versions: tuple[Difference, ...]
     configuration: tuple[Difference, ...]
@@ -47,13 +48,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(a: Side, b: Side) -> Comparison:
     incomparable = tuple(_incomparable(a, b))
     worse = _worse(a, b)
+    doubtful = {name: side.doubt for name, side in (("A", a), ("B", b)) if side.doubt is not None}
     return Comparison(
         a=a,
         b=b,
         worse=worse,
-        sentence=_sentence(a, b, worse),
+        sentence=_sentence(a, b, worse, tuple(doubtful)),
         incomparable=incomparable,
-        doubts=tuple(f"{name}: {side.doubt}" for name, side in (("A", a), ("B", b)) if side.doubt is not None),
+        doubts=tuple(f"{name}: {doubt}" for name, doubt in doubtful.items()),
         times=tuple(_times(a, b, comparable=not incomparable)),
         versions=tuple(_differences(a.versions, b.versions)),
         configuration=tuple(_differences({**a.load, **a.configuration}, {**b.load, **b.configuration})),
@@ -70,8 +72,11 @@ def _place(verdict: str) -> int:
     return BEST_TO_WORST.index(verdict) if verdict in BEST_TO_WORST else len(BEST_TO_WORST)
 
 
-def _sentence(a: Side, b: Side, worse: bool) -> str:
+def _sentence(a: Side, b: Side, worse: bool, doubtful: tuple[str, ...]) -> str:
     sides = f"A {a.verdict} (content {a.content}), B {b.verdict} (content {b.content})"
+    if doubtful:
+        fails = "does not hold" if len(doubtful) == 1 else "do not hold"
+        return f"{' and '.join(doubtful)} {fails}, so which is worse can't be said; the files state: {sides}"
     if worse:
         return f"B is worse: {sides}"
     return f"B is no worse: {sides}" if _place(a.verdict) == _place(b.verdict) else f"B is better: {sides}"
@@ -83,11 +88,7 @@ def _incomparable(a: Side, b: Side) -> Iterator[str]:
             yield f"{name} is a {side.kind}, and has no series of times"
     for difference in _differences({**a.load, **a.machine}, {**b.load, **b.machine}):
         if difference.name in a.load or difference.name in a.machine:
-            yield f"{difference.name} differs: {_told(difference.a)} against {_told(difference.b)}"
-
-
-def _told(value: Value) -> str:
-    return "not told" if value is None else str(value)
+            yield f"A and B differ in {difference.name}: {told(difference.a)} against {told(difference.b)}"
 
 
 def _times(a: Side, b: Side, *, comparable: bool) -> Iterator[Times]:

@@ -23,6 +23,12 @@ ELSEWHERE = ("url", "launch_command", "version", "model")
 """Of what the lab says of an engine: its address is no configuration, version and model stand with the versions."""
 
 
+def told(value: Value) -> str:
+    if value is None:
+        return "not told"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
 class Amounts(msgspec.Struct, frozen=True, kw_only=True):
     """Of the request that decided. None: nobody measured it."""
 

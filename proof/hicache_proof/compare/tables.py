@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hicache_proof.compare.comparison import Comparison, Difference, Times
-from hicache_proof.compare.side import Side, Value
-from hicache_proof.stats import Effect, Summary
+from hicache_proof.compare.side import OTHER_ENGINE, Side, told
+from hicache_proof.stats import Effect, Interval, Summary
 from hicache_proof.units import size
+
+SERIES = {"miss": "forced miss", "marker": "planted markers", OTHER_ENGINE: "control (HiCache off)"}
+"""What the lab calls those that have no letter."""
 
 
 class Table(NamedTuple):
@@ -21,7 +24,7 @@ def tables(found: Comparison) -> Iterator[Table]:
     """Those that have rows."""
     every = (
         Table("Verdict", ("", "A", "B"), list(_verdicts(found))),
-        Table("Time to first token", ("", "result A", "result B", "A / B"), [_times(row) for row in found.times]),
+        Table("Time to first token", ("", "result A", "result B", "B / A"), [_times(row) for row in found.times]),
         Table("Read from L2 by the request that decided", ("", "A", "B"), list(_amounts(found.a, found.b))),
         Table("Versions that differ", ("", "A", "B"), [_difference(row) for row in found.versions]),
         Table("Configuration that differs", ("", "A", "B"), [_difference(row) for row in found.configuration]),
@@ -47,12 +50,15 @@ def _effect(effect: Effect | None) -> str:
 
 
 def _ratio(effect: Effect) -> str:
-    interval = effect.ratio_interval
-    return f"{effect.ratio:.2f} [{interval.low:.2f}, {interval.high:.2f}]" if effect.ratio and interval else ""
+    return _quotient(effect.ratio, effect.ratio_interval) if effect.ratio and effect.ratio_interval else ""
+
+
+def _quotient(ratio: float, interval: Interval) -> str:
+    return f"{ratio:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def _times(row: Times) -> tuple[str, ...]:
-    return (f"series {row.series}", _summary(row.a), _summary(row.b), _change(row.change))
+    return (SERIES.get(row.series, f"series {row.series}"), _summary(row.a), _summary(row.b), _change(row.change))
 
 
 def _summary(summary: Summary | None) -> str:
@@ -70,10 +76,13 @@ def _ms(seconds: float) -> str:
 def _change(change: Effect | None) -> str:
     if change is None:
         return "not comparable"
-    if change.says == "refused":
+    if change.ratio is None or change.ratio_interval is None:
         return f"no figure: {change.why}"
-    word = {"faster": "B faster", "slower": "B slower", "no_difference": "no difference"}[change.says]
-    return f"{_ratio(change)} {word}"
+    interval = change.ratio_interval
+    # the effect is A's time over B's; B's over A's is what a reader expects of "B slower"
+    times = _quotient(1 / change.ratio, Interval(low=1 / interval.high, high=1 / interval.low))
+    word = {"faster": "B faster", "slower": "B slower", "no_difference": "no difference", "refused": ""}[change.says]
+    return f"{times}: {word}"
 
 
 def _amounts(a: Side, b: Side) -> Iterator[tuple[str, ...]]:
@@ -97,8 +106,4 @@ def _duration(seconds: float | None) -> str:
 
 
 def _difference(row: Difference) -> tuple[str, ...]:
-    return (row.name, _value(row.a), _value(row.b))
-
-
-def _value(value: Value) -> str:
-    return "not told" if value is None else str(value)
+    return (row.name, told(row.a), told(row.b))

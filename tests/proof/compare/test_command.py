@@ -39,9 +39,35 @@ def test_no_worse_exits_with_0_and_worse_with_1(ask) -> None:
     assert "B is worse: A corroborated (content intact), B consistent (content intact)" in result.output
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["B", "A"])
+def test_a_certificate_that_does_not_hold_fails_on_either_side(ask, order: int) -> None:
+    good = issued()
+    result = ask(*(good, good.replace(b'"verdict": "corroborated"', b'"verdict": "proven"'))[::order])
+    assert result.exit_code == 1
+    assert "does not hold, so which is worse can't be said" in result.output.splitlines()[0]
+    assert "no worse" not in result.output
+
+
+def test_rows_have_the_words_of_the_lab(ask) -> None:
+    made = run()
+    made["requests"] += [{**one, "series": name} for name in ("miss", "marker") for one in made["requests"][:3]]
+    made["control"] = {"kind": "hicache_off", "requests": run()["requests"]}
+    text = ask(encoded(made), encoded(made)).output
+    for name in ("forced miss", "planted markers", "control (HiCache off)"):
+        assert name in text
+    assert "series miss" not in text
+
+
 def test_the_page_has_the_tables(ask) -> None:
     text = ask(encoded(run()), encoded(run(read=(0.2, 0.201, 0.202), engine={"tp_size": 2}))).output
-    for part in ("series C", "101.0 [100.0, 102.0] ms, n=3", "0.50", "B slower", "tp_size", "149.5 KiB"):
+    for part in (
+        "series C",
+        "101.0 [100.0, 102.0] ms, n=3",
+        "B / A",
+        "1.99 [1.96, 2.02]: B slower",
+        "tp_size",
+        "149.5 KiB",
+    ):
         assert part in text
 
 

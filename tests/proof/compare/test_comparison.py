@@ -67,11 +67,11 @@ def test_a_run_on_a_restless_machine_gives_no_figure() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"engine": {**ENGINE, "model": "other"}}, "model differs: tiny against other"),
-        ({"plan": {"prefix_tokens": 2000}}, "prompt tokens differs: 1024 against 2024"),
-        ({"plan": {"output_tokens": 9}}, "output tokens differs: 8 against 9"),
-        ({"engine": {**ENGINE, "device": "cpu"}}, "device differs: cuda against cpu"),
-        ({"versions": {"platform": "Darwin"}}, "platform differs: Linux against Darwin"),
+        ({"engine": {**ENGINE, "model": "other"}}, "A and B differ in model: tiny against other"),
+        ({"plan": {"prefix_tokens": 2000}}, "A and B differ in prompt tokens: 1,024 against 2,024"),
+        ({"plan": {"output_tokens": 9}}, "A and B differ in output tokens: 8 against 9"),
+        ({"engine": {**ENGINE, "device": "cpu"}}, "A and B differ in device: cuda against cpu"),
+        ({"versions": {"platform": "Darwin"}}, "A and B differ in platform: Linux against Darwin"),
     ],
 )
 def test_times_of_different_loads_or_machines_are_not_compared(changes: dict[str, Any], why: str) -> None:
@@ -121,6 +121,8 @@ def test_a_certificate_that_was_changed_is_doubted() -> None:
     forged["judgement"]["verdict"] = "proven"
     found = compare(read(issued()), read(encoded(forged)))
     assert found.doubts == ("B: it does not hold: see `hicache-witness verify`",)
+    assert found.sentence.startswith("B does not hold, so which is worse can't be said; the files state: A corr")
+    assert compare(read(encoded(forged)), read(encoded(forged))).sentence.startswith("A and B do not hold")
 
 
 @pytest.mark.parametrize(
