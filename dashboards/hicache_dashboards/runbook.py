@@ -45,7 +45,7 @@ def page(name: str) -> str | None:
     if file is None:
         return None
     title = "Runbooks" if name == INDEX else f"{name}: runbook"
-    return PAGE.format(title=html.escape(f"{title} – hicache-witness"), body=body(file.read_text("utf-8")))
+    return PAGE.format(title=html.escape(f"{title} | hicache-witness"), body=body(file.read_text("utf-8")))
 
 
 def body(text: str) -> str:
