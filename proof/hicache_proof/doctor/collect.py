@@ -64,6 +64,8 @@ def _nobody(engine_url: str, why: Exception) -> str:
         return f"{why}; is the engine running there?"
     if isinstance(why, _RefusedError):
         return str(why)
+    if isinstance(why, ValueError):
+        return no_sglang(engine_url, f"what {INFO_PATH} answers is not SGLang's: {why}")
     return no_sglang(engine_url, str(why).removeprefix(engine_url))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hicache_proof.storage.state import Action, Facts, Rank, Report, State
 
 PART = "Bring the ranks to one state again before traffic returns: `hicache-witness storage detach`, then attach anew."
+NO_L2 = "Restart it with --enable-hierarchical-cache."
 
 
 def state_of(facts: Facts) -> State:
@@ -22,7 +23,7 @@ def state_of(facts: Facts) -> State:
 
 
 def status(engine: str, version: str | None, facts: Facts) -> Report:
-    state = state_of(facts)
+    state, off = state_of(facts), facts.hicache is False
     backends = sorted({replica.has for replica in facts.replicas if replica.tells})
     says = {
         "attached": f"L3 is attached: {', '.join(backends) or 'by the recorders'}",
@@ -37,8 +38,8 @@ def status(engine: str, version: str | None, facts: Facts) -> Report:
         backend=None,
         state=state,
         done=state in ("attached", "detached"),
-        says=says,
-        do=PART if state == "mixed" else None,
+        says="HiCache is off: without L2 there is no L3" if off else says,
+        do=NO_L2 if off else PART if state == "mixed" else None,
         answers=(),
         facts=facts,
     )

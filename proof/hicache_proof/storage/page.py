@@ -11,9 +11,11 @@ from hicache_proof.storage.state import Report
 
 
 def show(report: Report, console: Console) -> None:
-    style = "bold green" if report.done else "bold red"
+    off = report.facts.hicache is False
+    style = "bold red" if not report.done else "bold yellow" if off else "bold green"
     console.print(f"[bold]{escape(report.engine)}[/bold]: [{style}]{escape(report.says)}[/]", highlight=False)
-    console.print(_who_has_what(report))
+    if not off:  # what its parts were told for an L3 means nothing then
+        console.print(_who_has_what(report))
     for answer in report.answers:
         console.print(f"the engine: {escape(answer)}", style="dim", highlight=False)
     if report.do is not None:

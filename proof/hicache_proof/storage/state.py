@@ -93,6 +93,8 @@ class Facts(_Fact, frozen=True, kw_only=True):
     ranks_missing: str | None
     """Why no rank is seen."""
     traffic: Traffic
+    hicache: bool | None = None
+    """Whether the engine has one at all; None: it does not say."""
     ranks_expected: int | None = None
     """That the engine runs on its machine; None: it does not say."""
 

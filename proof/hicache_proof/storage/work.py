@@ -75,7 +75,8 @@ def _asked(api: StorageApi, wanted: Wanted) -> list[Answer]:
 
 
 def _facts(api: StorageApi, ring_folder: str, since_ns: int, seen: Traffic) -> Facts:
-    frontend, no_frontend = _frontend(api)
+    hicache = api.info.enable_hierarchical_cache
+    frontend, no_frontend = _frontend(api) if hicache is not False else (None, "not asked: HiCache is off")
     ranks, no_ranks = _ranks(ring_folder, api.url, since_ns)
     return Facts(
         replicas=api.replicas(),
@@ -85,6 +86,7 @@ def _facts(api: StorageApi, ring_folder: str, since_ns: int, seen: Traffic) -> F
         ranks_missing=no_ranks,
         ranks_expected=api.info.shape.local_ranks if api.info.shape is not None else None,
         traffic=seen,
+        hicache=hicache,
     )
 
 

@@ -122,7 +122,7 @@ def test_pages_that_are_not_an_engines_are_told(tmp_path: Path) -> None:
     with answering({"/server_info": b"<html>", "/metrics": b"up 1\n"}) as other:
         result = ask("--engine", other, "--ring-dir", str(tmp_path))
     assert result.exit_code == 3
-    assert f"{other} is no SGLang server: " in result.stderr
+    assert f"{other} is no SGLang server: what /server_info answers is not SGLang's" in result.stderr
 
 
 def test_a_sidecar_that_is_not_there_leaves_the_rings(tmp_path: Path) -> None:

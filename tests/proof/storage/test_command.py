@@ -203,6 +203,18 @@ def test_without_hicache_there_is_no_l3(ask) -> None:
     assert "--enable-hierarchical-cache" in result.stderr
 
 
+def test_the_status_of_an_engine_without_hicache_says_just_that(ask) -> None:
+    off = FakeEngine(enable_hierarchical_cache=False)
+    off.admin_key = None
+    output = ask("status", off, key=None).output
+    assert "HiCache is off: without L2 there is no L3" in output
+    assert "-> Restart it with --enable-hierarchical-cache." in output
+    assert "--admin-api-key" not in output
+    assert "write_through" not in output
+    report = told(ask("status", off, "--json"))
+    assert (report["state"], report["facts"]["hicache"], report["facts"]["frontend"]) == ("detached", False, None)
+
+
 def test_an_answer_that_is_nested_too_deeply_is_one_sentence(ask) -> None:
     strange = FakeEngine()
     strange.get = lambda _path: (200, '{"x": ' + "[" * 100_000)  # type: ignore[method-assign]
