@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from hicache_proof.certificate import Certificate, digest
 from hicache_proof.rules import RULES
 from hicache_proof.verdict import judge
+from hicache_proof.witnesses.state import WitnessState
 
 
 class UnreadableError(ValueError):
@@ -72,15 +75,41 @@ def _of_the_subject(certificate: Certificate) -> list[str]:
 def _of_the_judgement(certificate: Certificate) -> list[str]:
     judged, stated = judge(certificate.evidence), certificate.judgement
     found = [
-        f"{name}: the file states {getattr(stated, name)}, the evidence gives {getattr(judged, name)}"
-        for name in ("verdict", "served_by", "content", "rule", "reasons")
+        _differs(name, getattr(stated, name), getattr(judged, name))
+        for name in ("verdict", "served_by", "content", "rule")
         if getattr(stated, name) != getattr(judged, name)
     ]
+    if stated.reasons != judged.reasons:
+        found.append(_differs("reasons", _quoted(*stated.reasons), _quoted(*judged.reasons)))
     for here, there in zip(stated.witnesses, judged.witnesses, strict=False):
-        if here != there:
-            found.append(f"witness {there.name}: the file states {here.stance}, the evidence gives {there.stance}")
+        found.extend(_of_the_witness(here, there))
     if len(stated.witnesses) != len(judged.witnesses):
-        found.append(f"witnesses: the file states {len(stated.witnesses)}, the evidence gives {len(judged.witnesses)}")
-    if (certificate.rule.id, certificate.rule.sentence) != (judged.rule, RULES[judged.rule]):
-        found.append(f"rule: the file states {certificate.rule.id}, the evidence gives {judged.rule}")
-    return found
+        found.append(_differs("witnesses", len(stated.witnesses), len(judged.witnesses)))
+    found.extend(_of_the_rule(certificate, judged.rule))
+    return list(dict.fromkeys(found))
+
+
+def _of_the_witness(stated: WitnessState, judged: WitnessState) -> Iterator[str]:
+    if stated.name != judged.name:
+        yield _differs(f"witness {judged.name}", f"one named {_quoted(stated.name)}", "this one")
+    if stated.stance != judged.stance:
+        yield _differs(f"witness {judged.name}", stated.stance, judged.stance)
+    if stated.says != judged.says:
+        said = f"the file has it say {_quoted(stated.says)}, the evidence gives {_quoted(judged.says)}"
+        yield f"witness {judged.name}: {said}"
+
+
+def _of_the_rule(certificate: Certificate, judged: str) -> Iterator[str]:
+    """The id stands in the judgement as well, which tells the same once."""
+    if certificate.rule.id != judged:
+        yield _differs("rule", certificate.rule.id, judged)
+    if certificate.rule.sentence != RULES[judged]:
+        yield _differs("sentence of the rule", _quoted(certificate.rule.sentence), _quoted(RULES[judged]))
+
+
+def _differs(name: str, stated: object, judged: object) -> str:
+    return f"{name}: the file states {stated}, the evidence gives {judged}"
+
+
+def _quoted(*texts: str) -> str:
+    return " ".join(json.dumps(text, ensure_ascii=False) for text in texts) or "none"

@@ -77,7 +77,8 @@ def test_layout_of_the_file_does_not_matter() -> None:
         (tampered("judgement", "reasons", to=[]), {"digest", "reasons"}),
         (tampered("judgement", "witnesses", 0, "stance", to="silent"), {"digest", "witness lookup"}),
         (tampered("judgement", "witnesses", to=[]), {"digest", "witnesses"}),
-        (tampered("rule", "sentence", to="Because."), {"digest", "rule"}),
+        (tampered("rule", "sentence", to="Because."), {"digest", "sentence of the rule"}),
+        (tampered("judgement", "witnesses", 0, "says", to="Seen."), {"digest", "witness lookup"}),
         (tampered("subject", "request_id", to="another"), {"digest", "request_id"}),
         (tampered("subject", "engine", to="another"), {"digest", "engine"}),
         (tampered("subject", "rank", to="tp9"), {"digest", "rank"}),
@@ -172,6 +173,21 @@ def test_the_command_says_what_differs(tmp_path: Any) -> None:
     assert result.exit_code == 1
     assert "  verdict: the file states proven, the evidence gives corroborated\n" in result.output
     assert "issued by hicache-witness 0.1.0" in result.output
+
+
+def test_texts_that_differ_are_shown() -> None:
+    witness = verify(tampered("judgement", "witnesses", 0, "says", to="Seen.")).differences[1]
+    assert witness.startswith('witness lookup: the file has it say "Seen.", the evidence gives "matched ')
+    reasons = verify(tampered("judgement", "reasons", to=["One.", "Two."])).differences[1]
+    assert reasons.startswith('reasons: the file states "One." "Two.", the evidence gives "')
+    assert verify(tampered("judgement", "reasons", to=[])).differences[1].startswith("reasons: the file states none, ")
+
+
+def test_no_difference_is_told_twice() -> None:
+    whole = json.loads(document())
+    whole["judgement"]["rule"] = whole["rule"]["id"] = "open"
+    told = [difference for difference in verify(json.dumps(whole).encode()).differences if "rule" in difference]
+    assert told == ["rule: the file states open, the evidence gives all-agree-outside-too"]
 
 
 def test_the_command_answers_in_json(tmp_path: Any) -> None:
