@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ def interpreter(folder: Path, script: str) -> str:
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return str(program)
+
+
+@pytest.mark.parametrize("demand", [environment.ensure, lambda: environment.extra("triton")], ids=["engine", "extra"])
+def test_a_cache_folder_that_can_not_be_made_is_told_with_the_variable_to_set(
+    demand: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    monkeypatch.setenv("HICACHE_WITNESS_CACHE", str(in_the_way / "cache"))
+    with pytest.raises(
+        SetupError, match=r"/file/cache can't be used \(Not a directory\); set HICACHE_WITNESS_CACHE to"
+    ):
+        demand()
 
 
 def test_an_unknown_release_is_refused_with_the_known_ones() -> None:

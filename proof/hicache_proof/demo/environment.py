@@ -18,7 +18,7 @@ from pathlib import Path
 from hicache_proof.demo import model
 from hicache_proof.demo.errors import SetupError
 from hicache_proof.demo.releases import NEWEST, RELEASES, Release
-from hicache_proof.demo.store import Say, build_once, cache_root
+from hicache_proof.demo.store import Say, build_once, cache_root, usable
 
 TORCH = "torch==2.13.0"
 LOCKS = Path(__file__).parent / "locks"
@@ -44,17 +44,17 @@ def ensure(version: str = NEWEST, say: Say | None = None) -> Environment:
     release = RELEASES.get(version)
     if release is None:
         raise SetupError(f"SGLang {version} is not among the known releases: {', '.join(RELEASES)}")
-    root = cache_root()
-    python = _base(root, say) / "bin" / "python"
-    paths = tuple(_layer(root, python, lock, say) for lock in release.locks)
-    return Environment(release, python, paths, _model(root, python, say))
+    with usable(cache_root()) as root:
+        python = _base(root, say) / "bin" / "python"
+        paths = tuple(_layer(root, python, lock, say) for lock in release.locks)
+        return Environment(release, python, paths, _model(root, python, say))
 
 
 def extra(lock: str, say: Say | None = None) -> Path:
     """A folder for ``PYTHONPATH`` with the packages of one more lock. Raises SetupError."""
     say = say or _say_on_stderr
-    root = cache_root()
-    return _layer(root, _base(root, say) / "bin" / "python", lock, say)
+    with usable(cache_root()) as root:
+        return _layer(root, _base(root, say) / "bin" / "python", lock, say)
 
 
 def _base(root: Path, say: Say) -> Path:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hicache_proof.demo.errors import SetupError
+
 Say = Callable[[str], None]
 """Takes one line of progress for a person to read."""
 
@@ -19,6 +21,18 @@ def cache_root() -> Path:
     if own:
         return Path(own).expanduser().resolve()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "hicache-witness"
+
+
+@contextmanager
+def usable(root: Path) -> Iterator[Path]:
+    """What the operating system refuses in it becomes a SetupError."""
+    try:
+        yield root
+    except OSError as error:
+        raise SetupError(
+            f"the cache folder {root} can't be used ({error.strerror or error}); set HICACHE_WITNESS_CACHE to a folder "
+            "that you may write, with 2.5 GB to spare"
+        ) from None
 
 
 def build_once(folder: Path, build: Callable[[Path], None], say: Say) -> Path:
