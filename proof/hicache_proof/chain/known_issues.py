@@ -38,10 +38,10 @@ class KnownIssue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """See the head of the table for what each field means."""
 
     id: str
-    about: Literal["wrong_answers", "wrong_numbers", "not_used", "slow", "start"]
+    about: Literal["crash", "wrong_answers", "wrong_numbers", "not_used", "slow", "start"]
     says: str
     do: str
-    basis: Literal["source", "report"]
+    basis: Literal["source", "report", "observed"]
     refs: tuple[str, ...]
     since: str | None = msgspec.field(name="from", default=None)
     before: str | None = None

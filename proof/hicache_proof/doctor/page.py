@@ -18,12 +18,15 @@ from hicache_proof.chain.reading import probed
 _STATES = {"ok": "green", "broken": "bold red", "idle": "cyan", "unknown": "dim"}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _ABOUT = {
+    "crash": "crash",
     "wrong_answers": "answers",
     "wrong_numbers": "numbers",
     "not_used": "L2 unused",
     "slow": "speed",
     "start": "start-up",
 }
+
+_UNREPORTED = {"source": "(from its source)", "report": "", "observed": "(seen by us, no public report known)"}
 
 
 def show(diagnosis: Diagnosis, engine: str, probe: Probe | None, console: Console) -> None:
@@ -34,7 +37,7 @@ def show(diagnosis: Diagnosis, engine: str, probe: Probe | None, console: Consol
     for finding in diagnosis.findings:
         _finding(finding, console)
     if diagnosis.known_issues:
-        console.print("\nKnown issues of this release (public reports; what to do about them: --json)", style="bold")
+        console.print("\nKnown issues of this release (what to do about them: --json)", style="bold")
         console.print(_issues(diagnosis.known_issues))
 
 
@@ -64,6 +67,6 @@ def _finding(finding: Finding, console: Console) -> None:
 def _issues(issues: Sequence[KnownIssue]) -> Table:
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     for issue in sorted(issues, key=lambda issue: list(_ABOUT).index(issue.about)):
-        references = " ".join(reference.partition("/")[2] for reference in issue.refs)
+        references = " ".join(reference.partition("/")[2] for reference in issue.refs) or _UNREPORTED[issue.basis]
         table.add_row(_ABOUT[issue.about], f"{escape(issue.says)} [dim]{escape(references)}[/dim]")
     return table

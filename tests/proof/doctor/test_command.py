@@ -156,6 +156,13 @@ def test_host_and_port_of_a_sidecar_are_its_address() -> None:
         assert ask("--engine", engine, "--sidecar", sidecar.removeprefix("http://")).exit_code == 0
 
 
+def test_an_issue_without_a_public_report_says_who_saw_it() -> None:
+    with answering(engine_with(internal_states=[{"hicache_storage_backend": "file"}])) as engine:
+        output = " ".join(ask("--engine", engine).output.split())
+    assert "crash /flush_cache can end the scheduler where L3 is attached" in output
+    assert "(seen by us, no public report known)" in output
+
+
 @pytest.mark.parametrize(("at_start", "now"), [(None, "file"), ("file", None)], ids=["attached", "detached"])
 def test_storage_switched_after_the_start_is_seen(at_start: str | None, now: str | None) -> None:
     switched = engine_with(hicache_storage_backend=at_start, internal_states=[{"hicache_storage_backend": now}])
