@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
+import msgspec
 
 from hicache_exporter.core.engine_info import EngineInfo
 from hicache_proof.direct_http import text_of
@@ -20,6 +21,12 @@ from hicache_proof.stranger import no_sglang
 _KEY_NEEDED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 PAUSE_SECONDS = 0.05
 """Between two looks at a counter: a scrape of SGLang's multiprocess registry takes some milliseconds."""
+
+
+class _Tokens(msgspec.Struct):
+    """Answer of /tokenize."""
+
+    tokens: list[int]
 
 
 class EngineClient:
@@ -63,7 +70,10 @@ class EngineClient:
                 f"{self.url}/tokenize answers {answer.status_code}, so the lab can't learn the model's tokens; "
                 "give a range of token ids with --token-ids"
             )
-        return [int(token) for token in answer.json()["tokens"]]
+        try:
+            return msgspec.json.decode(answer.content, type=_Tokens).tokens
+        except ValueError as error:
+            raise CannotRunError(f"{self.url}/tokenize does not answer as SGLang does ({error})") from None
 
     def generate(self, prompt: Sequence[int], output_tokens: int, request_id: str) -> Reply:
         """One greedy answer, streamed; the first token is timed when it arrives here."""
@@ -85,9 +95,15 @@ class EngineClient:
                     last = event
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
+        except (ValueError, RecursionError) as error:
+            raise self._strange_answer(error) from None
         if last is None or first_ns is None or "error" in last:
             raise CannotRunError(f"{self.url}/generate gave no answer: {(last or {}).get('error', 'an empty stream')}")
-        return reply.parse(request_id, last, sent_ns=sent_ns, first_token_ns=first_ns, done_ns=time.monotonic_ns())
+        done_ns = time.monotonic_ns()
+        try:
+            return reply.parse(request_id, last, sent_ns=sent_ns, first_token_ns=first_ns, done_ns=done_ns)
+        except ValueError as error:
+            raise self._strange_answer(error) from None
 
     def flush(self, seconds: float) -> None:
         """Empties the cache. SGLang refuses while requests run or backups are pending, so it is asked again."""
@@ -121,6 +137,9 @@ class EngineClient:
 
     def _stranger(self, why: str) -> CannotRunError:
         return CannotRunError(no_sglang(self.url, why))
+
+    def _strange_answer(self, error: Exception) -> CannotRunError:
+        return CannotRunError(f"{self.url}/generate does not answer as SGLang does ({error})")
 
     def _get(self, path: str) -> httpx.Response:
         return self._send("GET", path)

@@ -78,7 +78,10 @@ def _bytes(sidecar: bytes | None, engine: str) -> Iterator[tuple[str, float]]:
             yield name.format(**sample.labels | {"kind": kind}), sample.value
 
 
-def samples(sidecar: bytes | None) -> Iterator[Sample]:
-    """Of the sidecar's /metrics; none where there is no sidecar."""
-    for family in text_string_to_metric_families((sidecar or b"").decode("utf-8", "replace")):
-        yield from family.samples
+def samples(sidecar: bytes | None) -> list[Sample]:
+    """Of the sidecar's /metrics; none where there is no sidecar, or something else answers in its place."""
+    try:
+        families = list(text_string_to_metric_families((sidecar or b"").decode("utf-8", "replace")))
+    except ValueError:
+        return []
+    return [sample for family in families for sample in family.samples]

@@ -54,7 +54,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_token_ns: int, done_ns: int) -> Reply:
-    """From the last event of the stream, which holds the whole answer."""
+    """From the last event of the stream, which holds the whole answer. Raises ValueError for another's."""
+    try:
+        found = _found(request_id, answer, sent_ns=sent_ns, first_token_ns=first_token_ns, done_ns=done_ns)
+        return msgspec.convert(msgspec.structs.asdict(found), Reply)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _found(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_token_ns: int, done_ns: int) -> Reply:
+    """With fields of whatever types they have there."""
     meta = answer["meta_info"]
     details = meta.get("cached_tokens_details")
     split: Split = "given" if details else "null" if "cached_tokens_details" in meta else "absent"

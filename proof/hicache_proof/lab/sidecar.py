@@ -34,6 +34,18 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """False: more may be told of the request, or the records that would tell it are lost."""
 
 
+class _Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """An engine in /state."""
+
+    engine: str
+    recorders: tuple[dict[str, Any], ...] = ()
+    capacity_tokens: dict[str, float | None] = {}
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True):
+    engines: tuple[_Followed, ...]
+
+
 class NoProof(msgspec.Struct, frozen=True, kw_only=True):
     """The sidecar has nothing on this request, and why: itself a fact of the run."""
 
@@ -93,19 +105,18 @@ class SidecarClient:
 
     def host_tokens(self, engine_url: str) -> float | None:
         """Size of that engine's host pool, as its flight recorder's header has it."""
-        try:
-            state = self._http.get(self.url + "/state").json()
-            engines = {engine["engine"]: engine["capacity_tokens"]["host"] for engine in state["engines"]}
-        except (httpx.HTTPError, ValueError, KeyError, TypeError):
-            return None
-        return engines.get(urlsplit(engine_url).netloc)
+        wanted = urlsplit(engine_url).netloc
+        return next((one.capacity_tokens.get("host") for one in self._state() or () if one.engine == wanted), None)
 
     def engines(self) -> tuple[str, ...] | None:
         """Engines whose flight recorder it reads, by address; None: it does not say."""
+        found = self._state()
+        return tuple(one.engine for one in found if one.recorders) if found is not None else None
+
+    def _state(self) -> tuple[_Followed, ...] | None:
         try:
-            found = self._http.get(self.url + "/state").json()["engines"]
-            return tuple(str(engine["engine"]) for engine in found if engine.get("recorders"))
-        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return msgspec.json.decode(self._http.get(self.url + "/state").content, type=_State).engines
+        except (httpx.HTTPError, ValueError, RecursionError):
             return None
 
     def metrics(self) -> bytes | None:

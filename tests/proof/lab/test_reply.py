@@ -51,3 +51,21 @@ def test_l3_comes_with_its_own_figure():
 def test_an_answer_without_output_ids_still_has_its_tokens():
     document = {"meta_info": META}
     assert reply.parse("lab-1", document, sent_ns=0, first_token_ns=1, done_ns=2).output_ids == (305, 405)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"meta_info": None},
+        {"meta_info": {"prompt_tokens": "many"}},
+        {"meta_info": {"cached_tokens_details": [1]}},
+        {"meta_info": {"cached_tokens_details": {"host": "7"}}},
+        {"meta_info": {"output_token_logprobs": [1]}},
+        {"meta_info": {"output_token_logprobs": [["low", 1, None]]}},
+        {"meta_info": {"prompt_tokens": float("inf")}},
+    ],
+)
+def test_what_is_no_answer_of_sglangs_is_refused(document):
+    with pytest.raises(ValueError):  # noqa: PT011 - in whatever words
+        reply.parse("lab-1", document, sent_ns=0, first_token_ns=1, done_ns=2)

@@ -86,3 +86,12 @@ def test_a_sidecar_that_reads_no_recorder_is_not_waited_for(client):
     sidecar.proof("r", patient=False)
     sidecar.proof("r", patient=True)
     assert sidecar.waits == [WAIT, SHORT_WAIT]
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"[" * 100_000, b'{"engines": [5]}', b"\xff"])
+def test_something_else_in_its_place_knows_nothing(body):
+    def answer(_request):
+        return httpx.Response(200, content=body)
+
+    sidecar = SidecarClient("http://sidecar", httpx.Client(transport=httpx.MockTransport(answer)))
+    assert (sidecar.engines(), sidecar.host_tokens("http://e:1"), sidecar.backed_up_tokens("http://e:1")) == (None,) * 3
