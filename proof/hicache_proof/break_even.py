@@ -46,14 +46,19 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
 def find(points: Sequence[Point]) -> BreakEven:
     """``points``: in the order of their lengths."""
     usable = [point for point in points if point.effect.says != "refused"]
-    found = _find(usable)
-    left_out = [f"{point.tokens:,}" for point in points if point.effect.says == "refused"]
-    if not usable or not left_out:
+    without = [point for point in points if point.effect.says == "refused"]
+    found = _find(usable, "that gave a figure" if without else "tried")
+    if not without:
         return found
-    return replace(found, sentence=f"{found.sentence} Without a figure: {', '.join(left_out)}.")
+    return replace(found, sentence=" ".join((found.sentence, *map(_no_figure, without))))
 
 
-def _find(usable: Sequence[Point]) -> BreakEven:
+def _no_figure(point: Point) -> str:
+    return f"No figure at {point.tokens:,} tokens: {point.effect.why}."
+
+
+def _find(usable: Sequence[Point], which: str) -> BreakEven:
+    """``which``: of the lengths these are, in words."""
     if not usable:
         return BreakEven(says="not_known", sentence="The break-even is not known: no length gave a figure.")
     faster = [point.effect.says == "faster" for point in usable]
@@ -61,13 +66,13 @@ def _find(usable: Sequence[Point]) -> BreakEven:
     if not any(faster):
         return BreakEven(
             says="never",
-            sentence=f"Break-even not reached: at no length from {shortest:,} to {longest:,} tokens was an L2 read "
-            "shown to be faster than computing.",
+            sentence=f"Break-even not reached: at no length {which}, from {shortest:,} to {longest:,} tokens, was an "
+            "L2 read shown to be faster than computing.",
         )
     if all(faster):
         return BreakEven(
             says="always",
-            sentence=f"An L2 read is faster at every length tried, from {shortest:,} tokens on: the break-even lies "
+            sentence=f"An L2 read is faster at every length {which}, from {shortest:,} tokens on: the break-even lies "
             "below.",
             by=shortest,
         )

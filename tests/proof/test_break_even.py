@@ -35,7 +35,7 @@ def test_reads_that_win_everywhere_put_it_below_the_shortest_length():
 def test_reads_that_win_nowhere_have_not_reached_it():
     found = find(line([50, 100]))
     assert (found.says, found.estimate) == ("never", None)
-    assert "from 50 to 100 tokens" in found.sentence
+    assert "at no length tried, from 50 to 100 tokens," in found.sentence
 
 
 def test_a_difference_within_the_noise_is_not_a_win():
@@ -53,7 +53,18 @@ def test_lengths_without_a_figure_are_left_out_and_named():
     refused = Point(200, [0.1], [0.2], stats.compare([0.1], [0.2], [0.2], "computing"))
     found = find([*line([100]), refused, *line([1000])])
     assert (found.after, found.by) == (100, 1000)
-    assert found.sentence.endswith("Without a figure: 200.")
+    assert found.sentence.endswith("No figure at 200 tokens: fewer than two repetitions to compare.")
+
+
+def test_a_length_without_a_figure_is_not_among_those_it_speaks_of():
+    noisy = Point(64, [0.1, 0.1], [0.1, 0.3], stats.compare([0.1, 0.1], [0.1, 0.3], [0.1, 0.3], "computing", "them"))
+    found = find([noisy, *line([1000, 2000])])
+    assert found.sentence == (
+        "An L2 read is faster at every length that gave a figure, from 1,000 tokens on: the break-even lies below. "
+        "No figure at 64 tokens: the repetitions of them differ by 100% of their median (limit 50%): the machine was "
+        "not quiet enough for a figure."
+    )
+    assert find(line([1000, 2000])).sentence.startswith("An L2 read is faster at every length tried, from 1,000")
 
 
 def test_nothing_measured_is_not_known():

@@ -48,7 +48,7 @@ def test_a_rung_that_was_not_read_from_l2_gives_no_figure(run_of):
     short, long = run.lengths.rungs
     assert (short.from_host, short.effect.says) == (0, "refused")
     assert long.from_host == long.requests
-    assert run.lengths.break_even.sentence.endswith("Without a figure: 100.")
+    assert run.lengths.break_even.sentence.endswith("requests were served from L2.")
 
 
 @pytest.mark.parametrize(
