@@ -1,4 +1,4 @@
-"""How far the run is, on stderr, and only where somebody looks."""
+"""How far the run is, on stderr: a bar where somebody looks, a line a stage where a log is kept."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from hicache_proof.lab.series import Progress as Reporter
 
 
-class Silent:
-    def stage(self, name: str, steps: int) -> None: ...
+class Lines:
+    """A plain line as each stage starts."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def stage(self, name: str, steps: int) -> None:
+        self._console.print(f"hicache-witness lab: {name}", markup=False, highlight=False, soft_wrap=True)
+
     def step(self) -> None: ...
 
 
 class Bar:
-    """One line per stage."""
+    """A bar a stage."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -38,9 +45,9 @@ class Bar:
 
 @contextmanager
 def shown(console: Console) -> Iterator[Reporter]:
-    """A bar if ``console`` is a terminal, else nothing."""
+    """A bar if ``console`` is a terminal, else lines."""
     if not console.is_terminal:
-        yield Silent()
+        yield Lines(console)
         return
     columns = (TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:

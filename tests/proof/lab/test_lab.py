@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from .fake_engine import FakeEngine, serving, sidecar_of
@@ -333,6 +334,15 @@ def test_ctrl_c_ends_the_run_at_once(ask):
     assert "stopped" in result.stderr
     assert len(engine.bodies) == 8
     assert engine.flushes == 0
+
+
+def test_without_a_terminal_each_stage_is_a_plain_line_on_stderr(ask):
+    result = ask(FakeEngine(), "--json")
+    assert result.stderr.splitlines() == [
+        f"hicache-witness lab: {stage}"
+        for stage in ("preflight", "warm-up", "A, B: cold, then L1", "eviction load", "C, D: read back, then L1")
+    ]
+    msgspec.json.decode(result.stdout)
 
 
 def test_out_holds_one_file_for_each_kind_of_reader(ask, tmp_path):
