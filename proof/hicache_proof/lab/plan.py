@@ -99,12 +99,14 @@ def make(
             f"L1 holds {device:,} tokens, L2 {host:,}, of which {used:,} are used"
             f"{' after the flush' if after_flush else ''}: {free:,} free (the engine's gauges)",
             f"prefix: {prefix:,} tokens = {prefix // page:,} pages of {page}, {why}",
-            f"eviction load: {fillers} prompts of {filler:,} uncached tokens = {fillers * filler:,}, "
-            + (f"more than the {device:,} of L1" if evict else "skipped on request"),
-            f"written to L2 at most: {prefixes} prefixes (two for the warm-up, two for each of {repetitions} repetitions)"
-            f" of {prefix + beside_prefix(page):,} tokens with their questions and answers + {MARKER_TOKENS} for the "
-            f"markers' questions + {fillers * filler:,} of eviction load = {written:,}, no more than the "
-            + (f"{free:,} free" if evict else f"{limit:,} that both L1 and L2 hold; what was there may leave"),
+            f"eviction load: {fillers} prompts of {filler:,} uncached tokens = {fillers * filler:,}, more than the "
+            f"{device:,} of L1"
+            if evict
+            else "eviction load: none, skipped on request",
+            f"written to L2 at most: {prefixes} prefixes (two for the warm-up, two a repetition) "
+            f"of {prefix + beside_prefix(page):,} tokens with their questions and answers + {MARKER_TOKENS} for the "
+            f"markers' questions + {fillers * filler:,} of the eviction load = {written:,}, no more than the "
+            + (f"{free:,} free" if evict else f"{limit:,} that both L1 and L2 hold; what was there may leave them"),
             *_storage_lines(storage_fillers, filler, host + device),
         ),
         warnings=_warnings(facts, prefix, device, host),

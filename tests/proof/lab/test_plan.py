@@ -134,7 +134,7 @@ def test_left_in_l1_on_purpose_a_filled_l2_does_not_matter_but_l1_does():
 
 def test_the_arithmetic_names_its_terms():
     found = made(prefix=1024)
-    assert "8 prefixes (two for the warm-up, two for each of 3 repetitions) of" in found.arithmetic[-1]
+    assert "8 prefixes (two for the warm-up, two a repetition) of" in found.arithmetic[-1]
     assert "+ 256 for the markers' questions +" in found.arithmetic[-1]
 
 
