@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic_ns
+from time import monotonic_ns, time
 
 import aiohttp
 from prometheus_client.metrics_core import Metric
@@ -81,6 +81,8 @@ class App:
         """``clock``: that of the rings' records; another one, and ``lives``, where they come from a recording."""
         now_ns = clock()
         self._clock = clock
+        self.since: float | None = time()
+        """When it began to count, seconds since the epoch; None: not known."""
         self.settings = settings
         self.targets = Targets(settings.engines, settings.engine_files)
         assign = assign_to(self.targets.current, named=settings.names_engines)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hicache_exporter import __version__, names
-from hicache_exporter.collectors.recorded import by_label, histograms, recorded_engines, total
+from hicache_exporter.collectors.recorded import by_label, histograms, leading_totals, total
 from hicache_exporter.core.totals import Totals
 from hicache_exporter.judging import Proof
 
@@ -24,7 +24,7 @@ def summary(proof: Proof) -> dict[str, Any]:
         "request_id": evidence.request_id,
         "engine": evidence.engine,
         "rank": evidence.rank,
-        "at": datetime.fromtimestamp(proof.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": moment(proof.at),
         "served_by": judgement.served_by,
         "verdict": judgement.verdict,
         "content": judgement.content,
@@ -40,19 +40,26 @@ def summary(proof: Proof) -> dict[str, Any]:
 
 def overview(app: App) -> dict[str, Any]:
     """Tiers now, recorders, and the last verdicts with their witnesses."""
-    recorded = {label: leading for label, leading, _ in recorded_engines(app.follower)}
     reports = {report.reading.engine: report for report in (app.engines.reports if app.engines else ())}
     labels = dict.fromkeys([*reports, *app.follower.engines])
     return {
         "version": __version__,
-        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": moment(datetime.now(UTC).timestamp()),
+        "since": moment(app.since) if app.since is not None else None,
+        "recording": None,
         "spans": {"state": app.spanning.state, **app.spanning.outcomes()},
         "ring_folder": app.settings.ring_folder,
         "refused": [{"file": name, "says": str(why)} for name, why in list(app.follower.folder.refused.items())[:20]],
         "trouble": str(app.follower.folder.trouble) if app.follower.folder.trouble is not None else None,
-        "engines": [_engine(app, label, reports.get(label), recorded.get(label)) for label in labels],
+        "rings": {"waiting": app.follower.waiting, "other_engine": app.follower.other_engine},
+        "engines": [_engine(app, label, reports.get(label)) for label in labels],
         "proofs": [_with_witnesses(proof) for proof, _ in zip(app.judging.recent(), range(RECENT), strict=False)],
     }
+
+
+def moment(seconds: float) -> str:
+    """RFC 3339, from seconds since the epoch."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _with_witnesses(proof: Proof) -> dict[str, Any]:
@@ -62,20 +69,27 @@ def _with_witnesses(proof: Proof) -> dict[str, Any]:
     return {**summary(proof), "witnesses": witnesses, "reason": next(iter(proof.judgement.reasons), None)}
 
 
-def _engine(app: App, label: str, report: Any, leading: list[Totals] | None) -> dict[str, Any]:
+def _engine(app: App, label: str, report: Any) -> dict[str, Any]:
+    ledger = app.follower.engines.get(label)
     live = app.follower.live_ranks(label)
-    identity = live[0].ledger.identity if live else None
+    identity = ledger.identity if ledger is not None else None
+    leading = leading_totals(ledger) if ledger is not None else []
     facts = identity.facts if identity is not None else {}
+    capacity = _gauges(report, names.ENGINE_CAPACITY)
     return {
         "engine": label,
         "up": report.reading.up if report is not None else None,
         "why_down": report.reading.reason if report is not None else None,
+        "recorded": "now" if any(found.alive for found in live) else "before" if leading else "never",
         "version": facts.get("engine_version"),
         "model": facts.get("served_model_name") or facts.get("model"),
         "write_policy": facts.get("write_policy"),
         "page_size": facts.get("page_size"),
         "content_mode": facts.get("content_mode"),
-        "capacity_tokens": {"device": facts.get("device_tokens"), "host": facts.get("host_tokens")},
+        "capacity_tokens": {
+            "device": facts.get("device_tokens") or capacity.get("device"),
+            "host": facts.get("host_tokens") or capacity.get("host"),
+        },
         "used_tokens": _gauges(report, names.ENGINE_USED) or None,
         "cached_tokens": {"device": next(iter(_gauges(report, names.ENGINE_EVICTABLE).values()), None)},
         "recorders": [
@@ -92,6 +106,12 @@ def _engine(app: App, label: str, report: Any, leading: list[Totals] | None) -> 
         ],
         "counted": _counted(app, label, leading) if leading else None,
     }
+
+
+def unknown(label: str) -> dict[str, Any]:
+    """The card of an engine of which only its metrics are known."""
+    facts = dict.fromkeys(("up", "why_down", "version", "model", "write_policy", "page_size", "content_mode"))
+    return {"engine": label, **facts, "recorded": "never", "recorders": []}
 
 
 def _gauges(report: Any, family: names.Family) -> dict[str, float]:

@@ -146,7 +146,10 @@ class Server:
     async def state(self, _request: web.Request) -> web.Response:
         """What the live page shows."""
         await self._app.look()
-        return _json(overview(self._app))
+        return _json(self._overview())
+
+    def _overview(self) -> dict[str, Any]:
+        return overview(self._app)
 
     async def page(self, request: web.Request) -> web.Response:
         name = request.match_info.get("name", "index.html")

@@ -13,6 +13,7 @@ from zlib import crc32
 from hicache_dashboards.session.model import LARGEST, TOO_LARGE
 from hicache_exporter.core.decoding import SEQ, SPAN, T_NS
 from hicache_exporter.core.identity import parse_identity
+from hicache_exporter.core.tally import RingClock
 from hicache_exporter.sources.ring_folder import RingFolder
 from hicache_tracing.records import HEAD_OFFSET, HEADER, IDENTITY_HEAD, IDENTITY_OFFSET, IDENTITY_ROOM
 
@@ -30,8 +31,9 @@ class Tape:
     """
 
     def __init__(self, recorded: bytes, folder: Path) -> None:
-        *_, pid, _, created_ns = HEADER.unpack_from(recorded)
-        self.path = folder / f"{pid}-{created_ns}.ring"
+        *_, pid, created_ns, created_wall_ns = HEADER.unpack_from(recorded)
+        self.clock = RingClock(created_ns, created_wall_ns)
+        self.path = folder / f"{pid}-{created_wall_ns}.ring"
         self.path.touch(mode=0o600)
         with self.path.open("r+b") as file:
             file.write(recorded.rstrip(b"\0"))

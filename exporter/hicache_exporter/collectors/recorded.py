@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+from hicache_exporter.core.engine_ledger import EngineLedger
 from hicache_exporter.core.observed import Histogram
 from hicache_exporter.core.totals import Totals
 from hicache_exporter.follower import Follower
@@ -19,8 +20,11 @@ def recorded_engines(follower: Follower) -> Iterator[tuple[str, list[Totals], li
     """
     for label, engine in follower.engines.items():
         if any(found.alive for found in follower.live_ranks(label)):
-            leading = [totals for rank, totals in engine.totals.items() if rank in engine.leading]
-            yield label, leading, list(engine.totals.values())
+            yield label, leading_totals(engine), list(engine.totals.values())
+
+
+def leading_totals(engine: EngineLedger) -> list[Totals]:
+    return [totals for rank, totals in engine.totals.items() if rank in engine.leading]
 
 
 def total(ranks: Iterable[Totals], name: str) -> int:

@@ -44,6 +44,8 @@ class EngineLedger:
         """By rank; kept when a process ends, so that its successor goes on counting there."""
         self.leading: set[str] = set()
         """Ranks whose logical facts count for the engine."""
+        self.identity: Identity | None = None
+        """As its latest process told it; None: no recorder ever has."""
         self.clock_steps: list[int] = []
         self._pending: dict[Story, RankLedger] = {}
         self._provisional: set[Story] = set()
@@ -54,6 +56,7 @@ class EngineLedger:
         totals = self.totals.setdefault(identity.rank, Totals())
         if identity.leads:
             self.leading.add(identity.rank)
+        self.identity = identity
         ledger = self.ranks[ring] = RankLedger(identity, totals, clock, self.counting_from_ns)
         return ledger
 

@@ -33,7 +33,7 @@ class Player:
         """``folder``: an empty one for the rings, of nobody else. Raises NothingToReplayError."""
         self._folder = folder
         self._clock = clock
-        self._speed = speed
+        self.speed = speed
         self._began = clock()
         self._session = _session(recording.frames)
         self.tapes = [tape for ring in recording.rings if (tape := self._tape(ring)) is not None]
@@ -59,7 +59,12 @@ class Player:
     @property
     def played(self) -> float:
         """Seconds of recorded time since the first round began."""
-        return (self._clock() - self._began) * self._speed
+        return (self._clock() - self._began) * self.speed
+
+    @property
+    def recorded_at(self) -> float | None:
+        """When that happened which is played now, seconds since the epoch; None: metrics alone do not tell."""
+        return self._wall(self._now_ns())
 
     def metrics(self) -> str | None:
         """The frame of this moment, OpenMetrics; None: there are only rings."""
@@ -90,7 +95,9 @@ class Player:
         self._grow()
         settings = Settings(ring_folder=str(self._folder), off=ELSEWHERE)
         # Whoever wrote the rings lived to their end: a recorder that is idle is not gone.
-        return App(settings, self._now_ns, lives=lambda pid, born_ns: True)
+        app = App(settings, self._now_ns, lives=lambda pid, born_ns: True)
+        app.since = self._wall(self._now_ns())
+        return app
 
     def _grow(self) -> None:
         for tape in self.tapes:
@@ -100,6 +107,9 @@ class Player:
         """On the clock of the rings."""
         into = self.played - self._round * self.seconds
         return self._begin_ns + round(into * SECOND_NS)
+
+    def _wall(self, t_ns: int) -> float | None:
+        return self.tapes[0].clock.wall(t_ns) if self.tapes else None
 
     def _tape(self, ring: bytes) -> Tape | None:
         """None: nothing was recorded in it."""

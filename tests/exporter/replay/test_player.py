@@ -9,6 +9,7 @@ import math
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,57 @@ async def test_the_shipped_session_is_judged_today_as_its_sidecar_judged_then(pl
     for verdict, judged in now.items():
         before = counted[f'hicache_verdicts_total{{engine="engine:30000",verdict="{verdict}"}}']
         assert abs(judged - before) <= 2, verdict  # under way when a frame was taken
+
+
+async def test_the_page_shows_what_the_recorded_metrics_say_at_the_same_moment(play, clock) -> None:
+    async with play(recording(SESSION)) as client:
+        for seconds in (0.0, 177.0, 400.0):
+            clock.now = 1000.0 + seconds
+            served = dict(samples(await text(client, "/metrics")))
+            async with client.get("/state") as answer:
+                (engine,) = (await answer.json())["engines"]
+            for tier, count in engine["counted"]["requests"].items():
+                assert served[f'hicache_requests_total{{engine="engine:30000",tier="{tier}"}}'] == count
+            for tier in ("device", "host"):
+                assert (
+                    served[f'hicache_engine_used_tokens{{engine="engine:30000",tier="{tier}"}}']
+                    == (engine["used_tokens"][tier])
+                )
+            assert engine["counted"]["requests"]["host"] > 0
+            assert engine["capacity_tokens"] == {"device": 1024, "host": 4097}
+            assert (engine["up"], engine["recorded"]) == (True, "now")
+
+
+async def test_the_state_says_that_it_is_a_recording_and_of_when(play, clock) -> None:
+    async with play(Recording([], (recorded(RING),)), speed=2.0) as client:
+        clock.now += 2.0
+        async with client.get("/state") as answer:
+            told = await answer.json()
+    at, since = (datetime.fromisoformat(text) for text in (told["recording"]["at"], told["since"]))
+    assert told["recording"]["speed"] == 2.0
+    assert (at - since).total_seconds() == pytest.approx(4.0, abs=0.01)
+    assert at < datetime.fromisoformat(told["at"])
+
+
+async def test_recorded_metrics_alone_have_a_card_and_no_time(play, clock) -> None:
+    frames = [Frame(at, 'hicache_engine_used_tokens{engine="a:1",tier="host"} 7\n# EOF\n') for at in (0.0, 5.0)]
+    async with play(Recording(frames)) as client, client.get("/state") as answer:
+        told = await answer.json()
+    (engine,) = told["engines"]
+    assert (engine["engine"], engine["used_tokens"], engine["recorded"]) == ("a:1", {"host": 7}, "never")
+    assert engine["counted"] is None
+    assert (told["recording"]["at"], told["since"]) == (None, None)
+
+
+async def test_recorded_text_that_is_no_metrics_makes_no_card(play, clock) -> None:
+    frames = [Frame(at, 'hicache_engine_used_tokens{engine="a:1" many\n') for at in (0.0, 5.0)]
+    async with play(Recording(frames)) as client, client.get("/state") as answer:
+        assert (await answer.json())["engines"] == []
+
+
+async def text(client: TestClient, path: str) -> str:
+    async with client.get(path) as answer:
+        return await answer.text()
 
 
 async def test_without_rings_it_is_said_why_nothing_can_be_judged(play) -> None:

@@ -1,10 +1,18 @@
 """The live page: complete, from here only, and harmless whatever an engine is called."""
 
+import asyncio
 import re
+import subprocess
+import sys
+import time
+from datetime import datetime
 from importlib.resources import files
 
 import pytest
 
+from hicache_exporter.sources.targets import parse_target
+
+from ..engine.faulty import FaultyEngine
 from ..scribe import IDENTITY, RingFile
 
 PAGE = files("hicache_exporter").joinpath("page")
@@ -83,6 +91,50 @@ async def test_the_state_tells_tiers_recorders_and_verdicts_with_their_witnesses
     assert {witness["name"]: witness["stance"] for witness in proof["witnesses"]}["transfer"] == "supports"
 
 
+async def test_what_was_recorded_of_an_engine_that_ended_stays_with_who_it_was(sidecar, rings):
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    written = RingFile(rings, pid=process.pid)
+    async with sidecar() as client:
+        written.now_ns = time.monotonic_ns()
+        written.host_request("c")
+        await state_of(client)
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        await asyncio.sleep(0.15)
+        ended = await state_of(client)
+        written.path.unlink()
+        await asyncio.sleep(0.15)
+        gone = await state_of(client)
+    for told in (ended, gone):
+        (engine,) = told["engines"]
+        assert (engine["recorded"], engine["model"], engine["recorders"]) == ("before", "tiny", [])
+        assert engine["counted"]["requests"]["host"] == 1
+        assert [proof["request_id"] for proof in told["proofs"]] == ["c"]
+
+
+async def test_an_engine_that_nobody_records_tells_the_sizes_of_its_tiers_itself(sidecar, rings):
+    engine = FaultyEngine("good")
+    async with engine.running(0), sidecar(engines=(parse_target(engine.address),)) as client:
+        (card,) = (await state_of(client))["engines"]
+    assert (card["up"], card["recorded"], card["counted"]) == (True, "never", None)
+    assert card["capacity_tokens"]["device"] > 0
+
+
+async def test_the_state_says_from_when_on_it_counts_and_what_other_rings_there_are(sidecar, rings):
+    RingFile(rings, identity={**IDENTITY, "port": 31000})
+    async with sidecar(engines=(parse_target("127.0.0.1:1"),)) as client:
+        told = await state_of(client)
+    assert told["recording"] is None
+    assert abs(datetime.fromisoformat(told["since"]).timestamp() - time.time()) < 30
+    assert told["rings"] == {"waiting": 0, "other_engine": 1}
+
+
+async def state_of(client):
+    async with client.get("/state") as answer:
+        return await answer.json()
+
+
 async def test_the_state_says_what_is_not_read_and_why(sidecar, rings):
     (rings / "1-1.ring").write_bytes(b"")
     async with sidecar() as client, client.get("/state") as answer:
@@ -92,8 +144,6 @@ async def test_the_state_says_what_is_not_read_and_why(sidecar, rings):
 
 
 async def test_an_engine_that_was_named_is_shown_down_when_it_does_not_answer(sidecar, rings):
-    from hicache_exporter.sources.targets import parse_target
-
     async with sidecar(engines=(parse_target("127.0.0.1:1"),)) as client, client.get("/state") as answer:
         (engine,) = (await answer.json())["engines"]
     assert (engine["up"], engine["why_down"]) == (False, "refused")
