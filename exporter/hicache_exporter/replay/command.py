@@ -14,6 +14,7 @@ import click
 from aiohttp import web
 
 from hicache_exporter.config import DEFAULT_LISTEN, Settings, SettingsError, parse_listen
+from hicache_exporter.finite import FiniteRange
 from hicache_exporter.replay.player import Player
 from hicache_exporter.replay.server import ReplayServer
 from hicache_exporter.replay.source import NothingToReplayError, recording
@@ -31,7 +32,7 @@ Examples:
 @click.command("replay", epilog=EXAMPLES)
 @click.argument("recorded", metavar="DIR_OR_FILE", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="So many times as fast as it was."
+    "--speed", type=FiniteRange(0.1, 100), default=1.0, show_default=True, help="So many times as fast as it was."
 )
 @click.option(
     "--listen",

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hicache_exporter.config import DEFAULT_LISTEN, DEFAULT_RING_FOLDER
+from hicache_exporter.finite import FiniteRange
 from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.chain.diagnosis import diagnose
 from hicache_proof.chain.facts import ChainInput
@@ -51,7 +52,7 @@ Examples:
     envvar="HICACHE_WITNESS_DIR",
     help="Folder of the flight recorders; used where no sidecar tells of them.",
 )
-@click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS", help="Judge only what happens from now on.")
+@click.option("--watch", type=FiniteRange(min=1), metavar="SECONDS", help="Judge only what happens from now on.")
 @click.option("--probe", "with_probe", is_flag=True, help="Send one prompt twice, to check the replies' cached tokens.")
 @click.option(
     "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the engine's key."

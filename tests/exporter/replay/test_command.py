@@ -54,6 +54,7 @@ def _proofs(url: str) -> list[dict[str, str]]:
         (["{text}"], 1, "is no recorded session"),
         (["{folder}"], 1, "holds no session"),
         (["{text}", "--speed", "0"], 2, "--speed"),
+        (["{text}", "--speed", "nan"], 2, "--speed"),
         (["{text}", "--listen", "nowhere"], 2, "write host:port"),
     ],
 )

@@ -171,6 +171,12 @@ def test_storage_switched_after_the_start_is_seen(at_start: str | None, now: str
     assert answered["facts"]["configuration"]["storage_backend"] == now
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "soon"])
+def test_watching_for_no_length_of_time_is_refused(seconds: str) -> None:
+    answered = ask("--engine", NOBODY, "--watch", seconds)
+    assert (answered.exit_code, "--watch" in answered.output) == (2, True)
+
+
 def test_watching_judges_only_what_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
