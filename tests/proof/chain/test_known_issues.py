@@ -48,7 +48,6 @@ def test_an_issue_begins_with_a_release() -> None:
         ("cached-tokens-speculative", {"speculative": True}),
         ("both-sides-count", {"disaggregation": "decode"}),
         ("short-storage-hits", {"storage_backend": "file"}),
-        ("flush-ends-scheduler", {"version": "0.5.23", "storage_backend": "file"}),
         ("selective-counts-twice", {"write_policy": "write_through_selective"}),
         ("context-parallel-gauges", {"context_parallel": 2}),
         ("sparse-attention-load", {"attention_backend": "nsa"}),
@@ -60,6 +59,15 @@ def test_an_issue_is_listed_only_where_its_condition_is_met(issue: str, changes:
     plain = {"version": "0.5.12", "context_parallel": 1, "attention_backend": "fa3", "device": "cpu"}
     assert issue in ids(engine({**plain, **changes}))
     assert issue not in ids(engine(plain))
+
+
+@pytest.mark.parametrize(
+    ("version", "storage", "listed"), [("0.5.23", "file", True), ("0.5.23", None, False), ("0.5.20", "file", False)]
+)
+def test_a_flush_ends_the_scheduler_only_of_newer_engines_with_storage(
+    version: str, storage: str | None, listed: bool
+) -> None:
+    assert ("flush-ends-scheduler" in ids(engine({"version": version, "storage_backend": storage}))) is listed
 
 
 @pytest.mark.parametrize("issue", ["context-parallel-gauges", "sparse-attention-load", "numa"])
