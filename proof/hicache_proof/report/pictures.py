@@ -38,6 +38,8 @@ class Mark(NamedTuple):
     time: str
     time_x: float
     anchor: str
+    polled: bool = False
+    """Drawn hollow: the bar ends at a poll."""
 
 
 class TimelinePicture(NamedTuple):
@@ -126,15 +128,20 @@ def _mark(event: Event, row: int, axis: scale.Axis) -> Mark:
         end = event.end_ns / 1e6
         x2 = max(_x(axis, end), x + 3)
         time = f"{event.ends} {end - start:.2f} ms"
-    time_x, anchor = _beside(x, x2, _LETTER * len(time))
-    return Mark(_y(row), event.what, event.detail, event.who, x, x2, time, time_x, anchor)
+    time_x, anchor = _beside(x, x2, _LETTER * len(time), hollow=event.polled)
+    return Mark(_y(row), event.what, event.detail, event.who, x, x2, time, time_x, anchor, event.polled)
 
 
-def _beside(x: float, x2: float | None, width: float) -> tuple[float, str]:
-    """Where a label of that width goes: right of the mark, else inside the bar, else left of it."""
+def _beside(x: float, x2: float | None, width: float, *, hollow: bool = False) -> tuple[float, str]:
+    """Where a label of that width goes: right of the mark, else inside the bar, else left of it.
+
+    Out of a hollow bar it may reach: it is as legible beyond its end.
+    """
     right = x if x2 is None else x2
     if right + 10 + width <= WIDTH:
         return right + 10, "start"
+    if hollow and x + 10 + width <= WIDTH:
+        return x + 10, "start"
     if x2 is not None and x2 - x >= width + 20:
         return x + 10, "inside"
     return x - 10, "end"

@@ -26,6 +26,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int | None = None
     ends: str = "after"
     """What the end of the span means."""
+    polled: bool = False
+    """The span ends when somebody looked, not when it was over."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +109,9 @@ def _during(request: Measured, start: int) -> list[Event]:
         events.append(Event(what="admitted", detail=computed, who="scheduler", start_ns=seen.admitted_ns - start))
     if seen.first_token_ns is not None:
         at = seen.first_token_ns - start
-        events.append(Event(what="first token", detail="prefill finished", who="scheduler", start_ns=at))
+        # recorded after process_batch_result, which sends the token out on its way
+        done = "done with the prefill's batch; the token may be out already"
+        events.append(Event(what="first token", detail=done, who="scheduler", start_ns=at))
     if one_clock(request):
         events.append(
             Event(
@@ -147,7 +151,7 @@ def _transfer(transfer: Transfer, start: int) -> Event:
     if transfer.bytes is not None:
         parts.append(f"{transfer.bytes:,} bytes")
     if transfer.device_seconds is not None:
-        parts.append(f"{1e3 * transfer.device_seconds:.2f} ms on the device clock")
+        parts.append(f"copied in {1e3 * transfer.device_seconds:.2f} ms (device clock)")
     if transfer.requests > 1:
         parts.append(f"shared by {transfer.requests} requests")
     return Event(
@@ -156,5 +160,6 @@ def _transfer(transfer: Transfer, start: int) -> Event:
         who="device",
         start_ns=transfer.submitted_ns - start,
         end_ns=None if transfer.finished_ns is None else transfer.finished_ns - start,
-        ends="seen finished after",
+        ends="seen finished at the next poll, after",
+        polled=True,
     )

@@ -60,7 +60,11 @@ def _engine(request: Measured, start: int) -> list[dict[str, Any]]:
             event.who,
             offset + event.start_ns,
             None if event.end_ns is None else event.end_ns - event.start_ns,
-            {"request_id": request.reply.request_id, "detail": event.detail},
+            {
+                "request_id": request.reply.request_id,
+                "detail": event.detail,
+                **({"ends": "at the poll that saw it finished"} if event.polled else {}),
+            },
         )
         for event in (*found.before, *found.during)
         if event.who != "client" and offset + event.start_ns >= 0

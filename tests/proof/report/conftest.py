@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
 from hicache_proof.lab.lab import Target, connected
 from hicache_proof.lab.options import Options
-from hicache_proof.lab.progress import Silent
+from hicache_proof.lab.progress import shown
 
 from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 
@@ -12,8 +13,9 @@ from ..lab.fake_engine import FakeEngine, serving, sidecar_of
 def run_against(engine, control=None, sidecar=True, **asked_for):
     with serving(engine) as url, sidecar_of(engine) as sidecar_url, serving(control or FakeEngine()) as control_url:
         target = Target(url, control_url if control else None, sidecar_url if sidecar else "http://127.0.0.1:9")
-        with connected(target, Options(None, 2, without_recorder=not sidecar, **asked_for)) as lab:
-            return lab.run(Silent(), "hicache-witness lab --engine URL")
+        options = Options(None, 2, without_recorder=not sidecar, **asked_for)
+        with connected(target, options) as lab, shown(Console(quiet=True)) as progress:
+            return lab.run(progress, "hicache-witness lab --engine URL")
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,8 @@ def test_the_trace_opens_in_perfetto(proven):
     document = json.loads(json.dumps(trace.events(proven)))
     slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
     assert {"C 1", "C 2", "transfer L2 to L1"} <= {event["name"] for event in slices}
+    copies = [event for event in slices if event["name"] == "transfer L2 to L1"]
+    assert {event["args"]["ends"] for event in copies} == {"at the poll that saw it finished"}
     assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in slices)
     tracks = {event["tid"]: event["args"]["name"] for event in document["traceEvents"] if event["ph"] == "M"}
     assert {event["tid"] for event in slices} <= tracks.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hicache_proof.report import pictures, scale, timeline
+from hicache_proof.report import html, pictures, scale, timeline
 
 
 def test_the_timeline_tells_the_story_in_order(proven):
@@ -59,6 +59,27 @@ def test_a_transfer_without_bytes_or_end_is_an_instant(proven):
     event = next(event for event in found.during if event.who == "device")
     assert event.end_ns is None
     assert "bytes" not in event.detail
+
+
+def test_a_wait_that_ends_at_a_poll_is_not_drawn_as_the_copy(proven):
+    found = timeline.of(proven.deciding)
+    seconds = proven.deciding.evidence.transfers[0].device_seconds
+    polled = [event for event in found.during if event.polled]
+    assert [event.what for event in polled] == ["transfer L2 to L1"]
+    assert f"copied in {1e3 * seconds:.2f} ms (device clock)" in polled[0].detail
+    mark = next(mark for mark in pictures.draw_timeline(proven.deciding).during if mark.polled)
+    assert mark.time.startswith("seen finished at the next poll, after ")
+    assert 'class="device polled"' in html.render(proven)
+
+
+def test_the_scheduler_s_first_token_does_not_claim_to_come_before_the_client_s(proven):
+    event = next(event for event in timeline.of(proven.deciding).during if event.what == "first token")
+    assert "the token may be out already" in event.detail
+
+
+def test_a_label_may_reach_out_of_a_hollow_bar():
+    assert pictures._beside(500, 800, 322, hollow=True) == (510, "start")
+    assert pictures._beside(700, 900, 322, hollow=True) == (690, "end")
 
 
 def test_everything_is_inside_the_frame(proven):
