@@ -57,3 +57,13 @@ export function bytes(value) {
 export function percent(part, whole) {
   return whole > 0 ? `${((100 * part) / whole).toFixed(part === whole || part === 0 ? 0 : 1)} %` : UNKNOWN;
 }
+
+/** A time of day; with its date where that is not the day of ``now``. Both RFC 3339. */
+export function clock(at, now) {
+  const time = new Date(at).toLocaleTimeString("en-GB");
+  return day(at) === day(now) ? time : `${day(at)} ${time}`;
+}
+
+export function day(at) {
+  return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+}

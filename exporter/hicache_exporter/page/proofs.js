@@ -1,9 +1,10 @@
 // The last verdicts as a table, one request's proof in full.
 
-import { count, el, seconds } from "./dom.js";
+import { clock, count, el, seconds } from "./dom.js";
 import { timeline } from "./timeline.js";
 
-const GLYPHS = { supports: "●", contradicts: "✕", silent: "○", absent: "·" };
+const GLYPHS = { supports: "●", contradicts: "✕", none: "–", silent: "○", absent: "·" };
+const STANCES = { supports: "supports", contradicts: "speaks against it", silent: "can’t tell", absent: "absent" };
 const SERVED = { device: "L1", host: "L2", storage: "L3", mixed: "several", none: "nothing", unknown: "unknown" };
 
 export function words(text) {
@@ -19,19 +20,32 @@ export function verdictBadge(proof) {
   ];
 }
 
-export function proofTable(proofs, chosen) {
-  if (!proofs.length) {
-    return el("p", { class: "hint" }, "No request has been judged yet. Requests appear here a moment after they are served.");
-  }
+export function proofTable(state, chosen) {
+  const { proofs } = state;
+  if (!proofs.length) return el("p", { class: "hint" }, none(state));
   const heads = ["time", "request", "prompt", "L1", "L2", "computed", "TTFT", "from", "verdict", "witnesses"];
-  return el("table", { class: "proofs" },
+  const named = proofs[0].witnesses.map((witness) => words(witness.name)).join(", ");
+  const now = state.recording?.at ?? state.at;
+  return [el("table", { class: "proofs" },
     el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, proofs.map((proof) => row(proof, heads, proof.request_id === chosen))));
+    el("tbody", {}, proofs.map((proof) => row(proof, heads, proof.request_id === chosen, now)))),
+  el("p", { class: "hint below" }, `Witnesses, from left to right: ${named}.`)];
 }
 
-function row(proof, heads, chosen) {
+function none({ engines, recording }) {
+  if (recording) {
+    return recording.at ? "The recording has told of no judged request yet."
+      : "This recording holds metrics only: no request can be judged from it.";
+  }
+  if (engines.some((engine) => engine.recorded === "now")) {
+    return "No request has been judged yet. Requests appear here a moment after they are served.";
+  }
+  return "No request can be judged: no engine is being recorded. Start one with HICACHE_WITNESS=1.";
+}
+
+function row(proof, heads, chosen, now) {
   const cells = [
-    new Date(proof.at).toLocaleTimeString("en-GB"),
+    el("time", { datetime: proof.at, title: proof.at }, clock(proof.at, now)),
     link(proof.request_id),
     count(proof.prompt_tokens),
     count(proof.device_tokens),
@@ -41,10 +55,23 @@ function row(proof, heads, chosen) {
     [el("span", { class: `key ${proof.served_by}`, "aria-hidden": "true" }), SERVED[proof.served_by] ?? proof.served_by],
     verdictBadge(proof),
     el("span", { class: "glyphs" }, proof.witnesses.map((witness) =>
-      el("span", { class: `stance ${witness.stance}`, title: `${witness.name} ${witness.stance}: ${witness.says}` },
-        GLYPHS[witness.stance]))),
+      stance(witness, proof.verdict, `${words(witness.name)}: ${stanceWords(witness, proof.verdict)}. ${witness.says}`))),
   ];
   return el("tr", { class: `${proof.verdict} ${chosen ? "chosen" : ""}` }, cells.map((cell, at) => el("td", { "data-head": heads[at] }, cell)));
+}
+
+/** Where no L2 read took place, a witness that saw none is right, and not in anybody's way. */
+function agrees(witness, verdict) {
+  return verdict === "no_read" && witness.stance === "contradicts";
+}
+
+function stance(witness, verdict, title) {
+  const kind = agrees(witness, verdict) ? "none" : witness.stance;
+  return el("span", { class: `stance ${kind}`, title, role: title && "img", "aria-label": title }, GLYPHS[kind]);
+}
+
+function stanceWords(witness, verdict) {
+  return agrees(witness, verdict) ? "saw no L2 read" : STANCES[witness.stance];
 }
 
 // Where an id has no room its middle goes: ids of one client begin alike, and end in what tells them apart.
@@ -65,8 +92,9 @@ export function proofInFull(told) {
     timeline(events, evidence),
     el("h3", {}, "Witnesses"),
     el("table", { class: `plain witnesses ${judgement.verdict}` }, judgement.witnesses.map((witness) =>
-      el("tr", { class: witness.stance }, el("td", {}, el("span", { class: `stance ${witness.stance}` }, GLYPHS[witness.stance])),
-        el("th", { scope: "row" }, words(witness.name)), el("td", {}, witness.stance), el("td", {}, witness.says)))),
+      el("tr", { class: witness.stance }, el("td", {}, stance(witness, judgement.verdict)),
+        el("th", { scope: "row" }, words(witness.name)), el("td", {}, stanceWords(witness, judgement.verdict)),
+        el("td", {}, witness.says)))),
     el("p", {}, el("a", { href: `proofs/${encodeURIComponent(summary.request_id)}` }, "as JSON"), " · ",
       el("a", { href: "#" }, "close")),
   ];

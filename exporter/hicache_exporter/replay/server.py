@@ -61,4 +61,5 @@ def _with(engine: dict[str, Any], card: dict[str, Any]) -> dict[str, Any]:
     """The flight recorder knows the sizes of the tiers better: not every engine tells them."""
     known = engine.get("capacity_tokens", {})
     sizes = {tier: known.get(tier) or size for tier, size in card["capacity_tokens"].items()}
-    return {**engine, **card, "capacity_tokens": sizes}
+    recorded = "now" if card["counted"] is not None else engine["recorded"]
+    return {**engine, **card, "capacity_tokens": sizes, "recorded": recorded}

@@ -203,6 +203,10 @@ async def test_recorded_metrics_alone_have_a_card_and_no_time(play, clock) -> No
     (engine,) = told["engines"]
     assert (engine["engine"], engine["used_tokens"], engine["recorded"]) == ("a:1", {"host": 7}, "never")
     assert engine["counted"] is None
+    counts = [Frame(at, 'hicache_hit_tokens_total{engine="a:1",tier="host"} 7\n# EOF\n') for at in (0.0, 5.0)]
+    async with play(Recording(counts)) as client, client.get("/state") as answer:
+        (engine,) = (await answer.json())["engines"]
+    assert (engine["counted"]["hit_tokens"], engine["recorded"]) == ({"host": 7}, "now")
     assert (told["recording"]["at"], told["since"]) == (None, None)
 
 

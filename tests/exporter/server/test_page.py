@@ -49,6 +49,15 @@ def test_no_file_names_an_outside_address_or_writes_html_from_text(name):
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|style=", text)
 
 
+def test_the_legend_explains_every_sign_of_a_witness():
+    (glyphs,) = re.findall(r"GLYPHS = \{(.*)\};", PAGE.joinpath("proofs.js").read_text("utf-8"))
+    legend = PAGE.joinpath("index.html").read_text("utf-8")
+    signs = re.findall(r'(\w+): "(.)"', glyphs)
+    assert {"supports", "contradicts", "none", "silent", "absent"} == {stance for stance, _ in signs}
+    for stance, sign in signs:
+        assert f'<span class="stance {stance}">{sign}</span>' in legend
+
+
 @pytest.mark.parametrize("path", ["/page/nothing.js", "/page/..%2Findex.html", "/page/__init__.py", "/page/index.html"])
 async def test_nothing_else_of_the_package_is_served(sidecar, rings, path):
     from yarl import URL
