@@ -181,7 +181,7 @@ def flat(found: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
     if not isinstance(found, dict):
         yield prefix, f"{found:,.6g}" if isinstance(found, float) else found
         return
-    if found and all(isinstance(value, (int, float)) for value in found.values()):
+    if prefix and all(isinstance(value, (int, float)) for value in found.values()):
         yield prefix, ", ".join(f"{key} {value:,.6g}".replace("_", " ") for key, value in found.items())
         return
     for key, value in found.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,4 +111,4 @@ def _differs(name: str, stated: object, judged: object) -> str:
 
 
 def _quoted(*texts: str) -> str:
-    return " ".join(json.dumps(text, ensure_ascii=False) for text in texts) or "none"
+    return " ".join(msgspec.json.encode(text).decode() for text in texts) or "none"

@@ -99,13 +99,13 @@ def test_a_page_or_a_plot_of_another_history_is_noticed(line, tmp_path: Path) ->
     assert len(report.drift(tmp_path, [*lines, line(4.0, form.at_most(2))])) == 2
 
 
-def test_a_long_run_is_shown_field_by_field(line) -> None:
+def test_a_long_run_is_shown_field_by_field_and_figures_that_belong_together_in_a_row(line) -> None:
     import report
 
-    page = report.page([line()], {"ring_flood": {"records_lost": 0, "memory": {"growth_mib": 0.5}}})
+    page = report.page([line()], {"ring_flood": {"records_lost": 0, "memory": {"first": 71.25, "growth_mib": 0.5}}})
     assert "### ring flood" in page
     assert "| records lost | 0 |" in page
-    assert "| memory growth mib | 0.5 |" in page
+    assert "| memory | first 71.25, growth mib 0.5 |" in page
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.0512, "0.0512"), (1.0, "1"), (12.345, "12.3"), (215_600.4, "215,600")])
