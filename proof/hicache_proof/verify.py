@@ -99,10 +99,10 @@ def _of_the_witness(stated: WitnessState, judged: WitnessState) -> Iterator[str]
 
 
 def _of_the_rule(certificate: Certificate, judged: str) -> Iterator[str]:
-    """The id stands in the judgement as well, which tells the same once."""
+    """The id stands in the judgement as well, which tells the same once; another rule has another sentence."""
     if certificate.rule.id != judged:
         yield _differs("rule", certificate.rule.id, judged)
-    if certificate.rule.sentence != RULES[judged]:
+    elif certificate.rule.sentence != RULES[judged]:
         yield _differs("sentence of the rule", _quoted(certificate.rule.sentence), _quoted(RULES[judged]))
 
 

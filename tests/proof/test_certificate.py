@@ -186,6 +186,7 @@ def test_texts_that_differ_are_shown() -> None:
 def test_no_difference_is_told_twice() -> None:
     whole = json.loads(document())
     whole["judgement"]["rule"] = whole["rule"]["id"] = "open"
+    whole["rule"]["sentence"] = RULES["open"]
     told = [difference for difference in verify(json.dumps(whole).encode()).differences if "rule" in difference]
     assert told == ["rule: the file states open, the evidence gives all-agree-outside-too"]
 
