@@ -16,7 +16,8 @@ PROJECT := $(VENV)/.project-$(call key,requirements/dev.txt pyproject.toml)
 # The scripts of a virtual environment name its place, so one that came with a moved checkout is of no use.
 PLACE := $(VENV)/.at-$(shell pwd | sha256sum | cut -c1-12)
 
-# These share nothing with each other; a test with a real engine or Prometheus wants the machine for itself.
+# These share nothing with each other. Of the tests with a real engine two files run at a time (one engine's start keeps
+# one core busy), and the stack wants the machine for itself.
 QUICK := not engine and not stack and not matrix and not chaos
 
 .PHONY: help demo test check bench bench-fleet bench-gpu matrix chaos soak setup engine system docs dist lock clean
@@ -33,7 +34,8 @@ test: setup system engine lint ## everything, the real engine and real Prometheu
 	@failed=0; \
 	again() { [ $$1 -eq 1 ] && failed=1 || { rm -rf .pytest_cache; exit 1; }; }; \
 	$(BIN)/pytest -q -n auto -m "$(QUICK)" || again $$?; \
-	$(BIN)/pytest -m "(engine or stack) and not matrix and not chaos" || again $$?; \
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "engine and not stack and not matrix and not chaos" || again $$?; \
+	$(BIN)/pytest -m "stack and not matrix and not chaos" || again $$?; \
 	exit $$failed
 
 check: setup lint ## lint, types and the quick tests; under 2 minutes
