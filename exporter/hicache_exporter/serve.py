@@ -79,6 +79,16 @@ def _collector_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+where_to_listen = click.option(
+    "--listen",
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    envvar="HICACHE_WITNESS_LISTEN",
+    metavar="HOST:PORT",
+    help="Where to serve; :PORT is every address of this machine.",
+)
+
+
 @click.command(epilog=EXAMPLES)
 @click.option(
     "--engine",
@@ -104,14 +114,7 @@ def _collector_options(command: Callable[..., None]) -> Callable[..., None]:
     envvar="HICACHE_WITNESS_DIR",
     help="Folder of the flight recorders, as the engine has it in HICACHE_WITNESS_DIR.",
 )
-@click.option(
-    "--listen",
-    default=DEFAULT_LISTEN,
-    show_default=True,
-    envvar="HICACHE_WITNESS_LISTEN",
-    metavar="HOST:PORT",
-    help="Where to serve; :PORT is every address of this machine.",
-)
+@where_to_listen
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -13,12 +13,13 @@ from pathlib import Path
 import click
 from aiohttp import web
 
-from hicache_exporter.config import DEFAULT_LISTEN, Settings, SettingsError, parse_listen
+from hicache_exporter.config import Settings, SettingsError, parse_listen
 from hicache_exporter.finite import FiniteRange
 from hicache_exporter.replay.player import Player
 from hicache_exporter.replay.server import ReplayServer
 from hicache_exporter.replay.source import NothingToReplayError, recording
 from hicache_exporter.serve import listen as listen_at
+from hicache_exporter.serve import where_to_listen
 from hicache_exporter.web_security import WebSecurity
 
 EXAMPLES = """\b
@@ -34,14 +35,7 @@ Examples:
 @click.option(
     "--speed", type=FiniteRange(0.1, 100), default=1.0, show_default=True, help="So many times as fast as it was."
 )
-@click.option(
-    "--listen",
-    default=DEFAULT_LISTEN,
-    show_default=True,
-    envvar="HICACHE_WITNESS_LISTEN",
-    metavar="HOST:PORT",
-    help="Where to serve; :PORT is every address of this machine.",
-)
+@where_to_listen
 def replay(recorded: Path, speed: float, listen: str) -> None:
     """Serve a recorded session as its sidecar did, over and over: dashboards, alerts and verdicts without an engine.
 
