@@ -22,10 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_exporter import names
 from hicache_proof.demo.engine import Engine, EngineSpec
+from hicache_proof.demo.ports import free_port
 from hicache_proof.demo.processes import group_members
 from hicache_proof.demo.sidecar import Sidecar
 
-from ..stack.programs import Prometheus, free_port
+from ..stack.programs import Prometheus
 from .machine import machine
 from .mixed_load import MixedLoad
 from .process_figures import ProcessFigures

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from hicache_proof.demo.engine import Engine, EngineSpec
+from hicache_proof.demo.ports import free_port
 
 from . import traced
-from .programs import FAST, Alertmanager, Prometheus, Webhook, free_port, running
+from .programs import FAST, Alertmanager, Prometheus, Webhook, running
 from .receiver import Receiver
 from .traffic import Traffic
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ import httpx
 import yaml
 
 from hicache_proof.demo import leash
+from hicache_proof.demo.ports import free_port
 
 Groups = list[dict[str, Any]]
 """Targets, in the form of file_sd."""
@@ -37,12 +37,6 @@ FAST = (
     "l2.turnover_per_trend=100",
 )
 """The rules with seconds for minutes, as ``hicache-witness rules --set ...`` renders them."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from hicache_proof.demo.ports import free_port
+
 from ..otlp import spans
-from .programs import free_port
 
 Span = dict[str, Any]
 KEPT = 20_000

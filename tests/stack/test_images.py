@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from hicache_exporter.commands import SUBCOMMANDS
+from hicache_proof.demo.ports import free_port
 
-from .programs import free_port, running
+from .programs import running
 from .waiting import wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]

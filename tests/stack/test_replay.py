@@ -17,8 +17,9 @@ import pytest
 from hicache_dashboards import config, rulefile
 from hicache_dashboards.boards.catalogue import boards
 from hicache_dashboards.queries.model import Query
+from hicache_proof.demo.ports import free_port
 
-from .programs import FAST, Prometheus, free_port, running
+from .programs import FAST, Prometheus, running
 from .test_panels import filled_in
 from .waiting import wait_until
 

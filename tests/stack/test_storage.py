@@ -17,8 +17,9 @@ from hicache_dashboards.pictures import answers
 from hicache_dashboards.pictures.answers import Window
 from hicache_dashboards.pictures.draw import picture
 from hicache_proof.demo.engine import Engine, EngineSpec
+from hicache_proof.demo.ports import free_port
 
-from .programs import FAST, Prometheus, free_port, running
+from .programs import FAST, Prometheus, running
 from .test_panels import filled_in
 from .traffic import Traffic
 from .waiting import wait_until

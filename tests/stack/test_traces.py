@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from hicache_exporter.core import span_names as names
+from hicache_proof.demo.ports import free_port
 
 from . import traced
 from .conftest import Stack
-from .programs import free_port
 from .receiver import Receiver, Span
 from .traffic import prompt
 from .waiting import wait_until

@@ -12,13 +12,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from hicache_proof.demo.ports import free_port
+
 from ..scribe import RingFile
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment(**variables):
