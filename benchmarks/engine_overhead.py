@@ -1,17 +1,21 @@
-"""What the plugin costs a running engine: servers that differ in nothing else, asked in turn, compared pair by pair.
+"""What the plugin costs a running engine, the engine held against itself: its seams in, and taken out again.
 
-    python benchmarks/engine_overhead.py --server off=http://127.0.0.1:30000 --server on=http://127.0.0.1:30001 ...
+    python benchmarks/engine_overhead.py --engine http://127.0.0.1:30000 --switch FOLDER [--what "0.5.23, recorder"]
 
-The first server is the one that the others are held against. All are up at once; only one is asked at a time, in an
-order that turns round every round (A B, B A, ...), so that drift of the machine hits all alike. Per round and server:
+Two servers differ by more than a plugin: where their memory lies, which cores they got. So one server is asked, and
+between two halves of a round its processes put the engine's own functions back, or ours in again; which half comes
+first changes every round (A B, B A, ...), so that drift hits both alike. For that the engine is started with
+benchmarks/seam_switch on its PYTHONPATH and $SEAM_SWITCH=FOLDER. With --trace instead of --switch it is SGLang's own
+tracing, level 1 against level 0, of a server started with --enable-trace. Each half asks, one request at a time,
 
-- cold: time to first token of a prompt never seen (computed)
-- l1: of the same prompt again (device hit)
-- l2: once more after other prompts pushed it out of L1 (host hit, load-back); needs HiCache and a small L1
-- load: requests a second with --concurrency requests at once
+- cold: time to first token of prompts never seen (computed)
+- l1: of the same prompts again (device hit)
+- l2: once more after other prompts pushed them out of L1 (host hit, load-back)
 
-The figure of a server is the median over rounds of (its value / the first server's value - 1), with the 95% bootstrap
-interval; "furthest edge" is the end of that interval that lies further from zero.
+and then requests of 256 tokens with 16 answer tokens, one and --concurrency at a time: requests a second, and the
+median time to first token. The figure is the mean over rounds of (in / out - 1), a tenth cut off at either end, with
+its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further from zero. What the method
+sees can be tried: $SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch.
 """
 
 from __future__ import annotations
@@ -19,136 +23,172 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
+import signal
+import statistics
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import aiohttp
 import form
 import numpy as np
 from scipy import stats
 
-VOCABULARY = range(10, 150_000)
+WARM_UP = 2  # rounds
+KEPT = 3  # prompts a half that are asked for again
+SHORT, ANSWER = 256, 16
+CUT = 0.1
+Half = dict[str, float]
+Switch = Callable[[bool], Awaitable[None]]
 
 
-class Server:
-    def __init__(self, name: str, url: str, session: aiohttp.ClientSession) -> None:
-        self.name = name
+class Engine:
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url.rstrip("/")
         self._session = session
 
-    async def ask(self, ids: list[int], tokens: int = 1) -> float:
-        """Seconds to the first token."""
+    async def ask(self, ids: list[int], tokens: int = 1, *, cached: bool = False) -> float:
+        """Seconds to the first token. ``cached``: whether most of it is to come from the cache; else nothing."""
         body = {
             "input_ids": ids,
             "stream": True,
             "sampling_params": {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True},
         }
         began = time.perf_counter()
-        first = 0.0
+        first, told = 0.0, b"{}"
         async with self._session.post(f"{self._url}/generate", json=body) as answer:
             answer.raise_for_status()
             async for line in answer.content:
-                if line.startswith(b"data:") and not first:
-                    first = time.perf_counter() - began
+                if line.startswith(b"data: {"):
+                    first = first or time.perf_counter() - began
+                    told = line
+        found = json.loads(told.removeprefix(b"data: ")).get("meta_info", {}).get("cached_tokens")
+        if found is None or (found > len(ids) // 2) != cached:
+            raise SystemExit(f"these figures mean nothing: of {len(ids)} tokens {found} were cached")
         return first
 
+    async def trace(self, level: int) -> None:
+        async with self._session.post(f"{self._url}/set_trace_level", params={"level": level}) as answer:
+            answer.raise_for_status()
 
-async def latencies(server: Server, draw: Callable[[int], list[int]], prompt: int, l1: int) -> dict[str, float]:
-    ids = draw(prompt)
-    found = {"cold": await server.ask(ids), "l1": await server.ask(ids)}
+
+def seams(folder: Path) -> Switch:
+    """Switches all processes of the engine, and waits until they say so."""
+    pids = [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
+    if not pids:
+        raise SystemExit(f"nothing is registered in {folder}: start the engine with benchmarks/seam_switch and this")
+
+    async def switch(on: bool) -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGUSR1 if on else signal.SIGUSR2)
+        deadline = time.monotonic() + 10
+        while any((folder / str(pid)).read_text() != ("in" if on else "out") for pid in pids):
+            if time.monotonic() > deadline:
+                raise SystemExit("a process of the engine did not switch within 10 s")
+            await asyncio.sleep(0.005)
+
+    return switch
+
+
+async def latencies(engine: Engine, draw: Callable[[int], list[int]], prompt: int, l1: int) -> Half:
+    kept = [draw(prompt) for _ in range(KEPT)]
+    cold = [await engine.ask(ids) for ids in kept]
+    again = [await engine.ask(ids, cached=True) for ids in kept * 2]
+    # as much again as L1 holds: the prompts have left it
+    cold += [await engine.ask(draw(prompt)) for _ in range(-(-l1 // prompt))]
+    found = {"cold": cold, "l1": again}
     if l1:
-        filler = 0
-        while filler < l1:  # as much again as L1 holds: the prompt has left it
-            await server.ask(draw(prompt))
-            filler += prompt
-        found["l2"] = await server.ask(ids)
-    return found
+        found["l2"] = [await engine.ask(ids, cached=True) for ids in kept]
+    return {f"{name}, TTFT": statistics.median(times) for name, times in found.items()}
 
 
-async def load(server: Server, draw: Callable[[int], list[int]], concurrency: int) -> float:
-    """Requests a second."""
-    prompts = [draw(256) for _ in range(2 * concurrency)]
-    gate = asyncio.Semaphore(concurrency)
+async def load(engine: Engine, draw: Callable[[int], list[int]], at_once: int, requests: int) -> Half:
+    prompts = [draw(SHORT) for _ in range(requests)]
+    gate = asyncio.Semaphore(at_once)
 
-    async def one(ids: list[int]) -> None:
+    async def one(ids: list[int]) -> float:
         async with gate:
-            await server.ask(ids, tokens=16)
+            return await engine.ask(ids, ANSWER)
 
     began = time.perf_counter()
-    await asyncio.gather(*(one(ids) for ids in prompts))
-    return len(prompts) / (time.perf_counter() - began)
+    first = await asyncio.gather(*(one(ids) for ids in prompts))
+    rate = requests / (time.perf_counter() - began)
+    return {f"{at_once} at once, TTFT": statistics.median(first), f"{at_once} at once, requests a second": rate}
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    random_ids = random.Random()
-    draw = lambda count: random_ids.choices(VOCABULARY, k=count)  # noqa: E731
-    deadline = time.monotonic() + arguments.seconds
+async def measure(given: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
+    """Pairs (in, out) of each metric."""
+    chance = random.Random()
+    draw = lambda count: chance.choices(range(10, given.vocabulary), k=count)  # noqa: E731
+    deadline = time.monotonic() + given.seconds
+    pairs: dict[str, list[tuple[float, float]]] = {}
     limits = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(300)) as session:
-        servers = [Server(*given.split("=", 1), session) for given in arguments.server]
-        values: dict[str, dict[str, list[float]]] = {server.name: {} for server in servers}
-        for round_number in range(-2, arguments.rounds):  # two rounds of warm-up
-            order = servers if round_number % 2 else servers[::-1]
-            for server in order:
-                found = await latencies(server, draw, arguments.prompt, arguments.l1)
-                if round_number < arguments.load_rounds:
-                    found["load"] = await load(server, draw, arguments.concurrency)
-                if round_number >= 0:
-                    for name, value in found.items():
-                        values[server.name].setdefault(name, []).append(value)
-            print(f"round {round_number + 1}/{arguments.rounds}", file=sys.stderr, flush=True)
+        engine = Engine(given.engine, session)
+        switch = seams(given.switch) if given.switch else lambda on: engine.trace(int(on))
+        for turn in range(-WARM_UP, given.rounds):
+            halves: dict[bool, Half] = {}
+            for on in (True, False) if turn % 2 else (False, True):
+                await switch(on)
+                halves[on] = await latencies(engine, draw, given.prompt, given.l1)
+                halves[on] |= await load(engine, draw, 1, 2)
+                halves[on] |= await load(engine, draw, given.concurrency, 3 * given.concurrency)
+            if turn >= 0:
+                for name, value in halves[True].items():
+                    pairs.setdefault(name, []).append((value, halves[False][name]))
             if time.monotonic() > deadline:
                 break
-    return values
+        await switch(True)
+    return pairs
 
 
-def compare(values: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, Any]]:
-    base = next(iter(values))
-    figures: dict[str, dict[str, Any]] = {}
-    for metric, reference in values[base].items():
-        row: dict[str, Any] = {base: {"median": float(np.median(reference)), "rounds": len(reference)}}
-        for name, found in values.items():
-            if name == base:
-                continue
-            change = 100 * (np.array(found[metric]) / np.array(reference) - 1)
-            interval = stats.bootstrap((change,), np.median, n_resamples=5000).confidence_interval
-            row[name] = {
-                "median": float(np.median(found[metric])),
-                "change_percent": round(float(np.median(change)), 3),
-                "interval_percent": [round(float(interval.low), 3), round(float(interval.high), 3)],
-            }
-        figures[metric] = row
-    return figures
+def change(pairs: list[tuple[float, float]]) -> tuple[float, tuple[float, float]]:
+    """In per cent: the trimmed mean of (in / out - 1), and its 95 % interval."""
+    ratios = np.array([100 * (one / other - 1) for one, other in pairs])
+    middle = lambda values, axis=-1: stats.trim_mean(values, CUT, axis=axis)  # noqa: E731
+    found = stats.bootstrap((ratios,), middle, n_resamples=5000, method="percentile").confidence_interval
+    return float(middle(ratios)), (float(found.low), float(found.high))
 
 
 def main() -> int:
     parser = form.options(__doc__)
-    parser.add_argument("--server", action="append", required=True, metavar="NAME=URL")
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--load-rounds", type=int, default=12)
+    parser.add_argument("--engine", required=True, metavar="URL")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--switch", type=Path, metavar="FOLDER", help="the engine's $SEAM_SWITCH")
+    how.add_argument("--trace", action="store_true", help="switch SGLang's own tracing instead")
+    parser.add_argument("--what", default="recorder", help="what is switched, for the figures' names")
+    parser.add_argument("--aim", type=float, metavar="PERCENT", help="the furthest edge is to stay below this")
+    parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--prompt", type=int, default=4096, help="tokens of a prompt")
     parser.add_argument("--l1", type=int, default=0, help="tokens of L1, to measure host hits; 0: do not")
+    parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model to draw prompts from")
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=3600, help="begin no further round after this time")
-    parser.add_argument("--raw", help="write every single value to this file")
-    parser.add_argument("--gpu", help="what the servers run on")
-    arguments = parser.parse_args()
-    bench = form.Bench("engine_overhead", arguments.history, arguments.gpu)
-    values = asyncio.run(measure(arguments))
-    if arguments.raw:
-        with open(arguments.raw, "w") as file:
-            json.dump(values, file)
-    figures = compare(values)
-    print(json.dumps(figures, indent=1))
-    for metric, row in figures.items():
-        for name, found in list(row.items())[1:]:  # the first is the server that the others are held against
-            low, high = found["interval_percent"]
-            figure = f"{metric}: {name} against {next(iter(row))}, furthest edge of the interval"
-            bench.add(figure, max(abs(low), abs(high)), "%", form.at_most(0.5), interval=(low, high))
+    parser.add_argument("--seconds", type=float, default=600, help="begin no further round after this time")
+    parser.add_argument("--raw", type=Path, help="write every single pair to this file")
+    parser.add_argument("--gpu", help="what the engine runs on")
+    given = parser.parse_args()
+    bench = form.Bench("engine_overhead", given.history, given.gpu)
+    pairs = asyncio.run(measure(given))
+    if not pairs or len(next(iter(pairs.values()))) < 2:
+        raise SystemExit("too few rounds to say anything: take more --seconds or --rounds")
+    if given.raw:
+        given.raw.write_text(json.dumps(pairs))
+    report(bench, given.what, pairs, given.aim)
     return bench.end()
+
+
+def report(bench: form.Bench, what: str, pairs: dict[str, list[tuple[float, float]]], aim: float | None) -> None:
+    for name, found in pairs.items():
+        middle, (low, high) = change(found)
+        without = statistics.median(out for _, out in found)
+        unit = "a second" if name.endswith("second") else "s"
+        note = f"{middle:+.3f} %; {without:.4g} {unit} without (median); {len(found)} rounds"
+        edge = max(abs(low), abs(high))
+        target = None if aim is None else form.at_most(aim)
+        bench.add(f"{what}: {name}, furthest edge of the change", edge, "%", target, interval=(low, high), note=note)
 
 
 if __name__ == "__main__":
