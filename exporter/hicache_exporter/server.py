@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
-from prometheus_client.metrics_core import Metric
 
 from hicache_dashboards import runbook
 from hicache_exporter import encoding
@@ -73,15 +72,16 @@ class Server:
             budget = scrape_budget(request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"))
             families = await self._app.scrape(request.query.getall("collect[]", []), budget)
             encode, content_type = encoding.choose(request.headers.get(hdrs.ACCEPT, ""))
-            body = await asyncio.to_thread(encode, _Families(families))
+            body = encode(families)
         except UnknownCollectorError as error:
             return web.Response(status=400, text=f"{error}\n")
         finally:
             self._scrapes -= 1
-        response = web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type}, zlib_executor_size=COMPRESS_FROM)
+        headers = {hdrs.CONTENT_TYPE: content_type}
         if len(body) >= COMPRESS_FROM and "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, ""):
-            response.enable_compression(web.ContentCoding.gzip)
-        return response
+            body = encoding.compressed(body)
+            headers[hdrs.CONTENT_ENCODING] = "gzip"
+        return web.Response(body=body, headers=headers)
 
     async def healthy(self, _request: web.Request) -> web.Response:
         """Whether this process does its work; not whether an engine does."""
@@ -181,16 +181,6 @@ async def _in_json(request: web.Request, handler: Handler) -> web.StreamResponse
         response = _json({"error": f"{request.path[:200]} can only be read"}, status=405)
         response.headers.update(allowed)
         return response
-
-
-class _Families:
-    """What prometheus_client's encoders want of a registry."""
-
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> list[Metric]:
-        return self._families
 
 
 def _json(content: Any, status: int = 200) -> web.Response:
