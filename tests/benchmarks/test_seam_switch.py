@@ -11,7 +11,7 @@ from hicache_tracing.patching import Patch
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "seam_switch"))
 
-import seam_switch  # noqa: E402
+import seam_switch
 
 
 class Tree:
