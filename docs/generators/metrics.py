@@ -38,15 +38,33 @@ tokens, they are counted once; where each has its *share*, shares are added up. 
 have and has not is told by `hicache_engine_family_missing`.
 """
 
+UNCOUNTED = """
+## Trees that do not count
+
+In these releases the tree does the work and does not count it. The engine's family is then missing, with the release
+that brings it in `hicache_engine_family_missing`, and never 0. Which tree an engine has is told by its own text, by its
+flight recorder where there is one, or by what its gauges show. The recorder counts in all of them
+(`hicache_load_back_loaded_tokens_total`, `hicache_transfer_tokens_total`, `hicache_evicted_tokens_total`).
+"""
+
 
 def rendered() -> str:
-    parts = (INTRODUCTION, *_sections(), ENGINE, _engine())
+    parts = (INTRODUCTION, *_sections(), ENGINE, _engine(), UNCOUNTED, _uncounted())
     return page("Metrics", *parts, source="exporter/hicache_exporter/names.py and core/engine_families.py")
 
 
 def _engine() -> str:
     head = ("family", "labels", "SGLang's metric", "from", "ranks", "needs")
     return table(head, [_engine_line(row) for row in ROWS])
+
+
+def _uncounted() -> str:
+    gaps = [(row.family, tree, release) for row in ROWS for tree, release in row.uncounted_before.items()]
+    lines = [
+        (code(family.series), tree if " " in tree else code(tree), "before " + ".".join(map(str, release)))
+        for family, tree, release in gaps
+    ]
+    return table(("family", "tree", "not counted"), lines)
 
 
 def _engine_line(row: Row) -> tuple[str, ...]:

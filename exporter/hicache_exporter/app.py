@@ -107,7 +107,7 @@ class App:
 
     async def start(self) -> None:
         self._session = engine_session()
-        self.engines = Engines(self._session, self.targets, self.settings.bearer)
+        self.engines = Engines(self._session, self.targets, self.settings.bearer, self._tree)
         self._register()
         if self.probe is not None:
             self.probe.start()
@@ -167,6 +167,11 @@ class App:
     def _ranks(self) -> list[RankProcess]:
         """The engine processes of this machine that are being recorded."""
         return rank_processes(self.follower)
+
+    def _tree(self, engine: str) -> str | None:
+        """Class of an engine's tree, as its flight recorder says."""
+        identities = (found.ledger.identity for found in self.follower.live_ranks(engine))
+        return next((identity.tree for identity in identities if identity.tree), None)
 
     @property
     def ready(self) -> bool:

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from hicache_exporter.core.engine_families import FIRST, ROWS, Needs, Row
 from hicache_exporter.core.engine_info import EngineInfo, Version
 from hicache_exporter.core.engine_text import EngineText
+from hicache_exporter.core.engine_trees import HIMAMBA, HIRADIX, MAMBA, UNIFIED, UNNAMED, tree_of
 
 NO_INFO = "/server_info"
 FIRST_USE = "first use"
-HIRADIX = "HiRadixCache"
-TREE_BEARER = "evicted_tokens_total"
-"""Its label ``cache_type`` names the tree's class; every read of L2 comes after an eviction."""
 
 
 class Expectations:
-    def __init__(self, text: EngineText, info: EngineInfo | None) -> None:
+    def __init__(self, text: EngineText, info: EngineInfo | None, tree: str | None = None) -> None:
+        """``tree``: its class, where something beside this text has told it (see engine_trees)."""
         self._text = text
         self._release = info.release if info else None
         self._hicache = info.enable_hierarchical_cache if info else None
@@ -25,8 +24,7 @@ class Expectations:
         configured = bool(info and info.hicache_storage_backend)
         self.storage = configured or self._any_present(Needs.STORAGE)
         """L3 is there: configured, or attached at run time and already counting."""
-        trees = {sample.labels.get("cache_type", HIRADIX) for sample in text.of(TREE_BEARER)}
-        self._other_tree = bool(trees) and HIRADIX not in trees
+        self.tree = tree_of(text, tree)
 
     def present(self, row: Row) -> bool:
         return any(self._text.of(name) for name in row.sample_names)
@@ -37,10 +35,10 @@ class Expectations:
 
     def zero(self, row: Row) -> bool:
         """A counter of this row that is not there has certainly counted nothing."""
-        if row.needs is Needs.METRICS and row.since == FIRST:
-            return True
         if self._counted_from(row) is not None:
             return False
+        if row.needs is Needs.METRICS and row.since == FIRST:
+            return True
         return self.present(row) or bool(self._released(row) and self._switched_on(row))
 
     def flag(self, row: Row) -> str | None:
@@ -53,7 +51,7 @@ class Expectations:
             return str(row.needs.value)
         counted_from = self._counted_from(row)
         if counted_from is not None:
-            return f"{_at_least(counted_from)} or {HIRADIX}"
+            return NO_INFO if self._release is None else self._at_least_or_other_tree(counted_from)
         if row.family.type == "counter" and self.zero(row):
             return None
         known = self._released(row) and self._switched_on(row)
@@ -64,9 +62,15 @@ class Expectations:
 
     def _counted_from(self, row: Row) -> Version | None:
         """The release from which on the tree of this engine counts it; None: it does already."""
-        if not self._other_tree or row.hiradix_before is None or self._release is None or self.present(row):
+        tree = HIMAMBA if self.tree == MAMBA and self._hicache else self.tree
+        release = row.uncounted_before.get(tree or "")
+        if release is None or self.present(row):
             return None
-        return row.hiradix_before if self._release < row.hiradix_before else None
+        return release if self._release is None or self._release < release else None
+
+    def _at_least_or_other_tree(self, release: Version) -> str:
+        """A Mamba model has no choice of trees."""
+        return _at_least(release) + (f" or {HIRADIX}" if self.tree in (UNIFIED, UNNAMED) else "")
 
     def _switched_on(self, row: Row) -> bool | None:
         if row.needs is Needs.HICACHE:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hicache_exporter import names
+from hicache_exporter.core import engine_trees as trees
 from hicache_exporter.core.engine_info import Version
 from hicache_exporter.core.engine_text import spellings
 from hicache_exporter.names import Family
@@ -76,8 +77,8 @@ class Row:
     pool: str | None = None
     """Only this pool, or series without that label (before 0.5.18 the tokens of the KV pool were all there was)."""
     dated: Dated | None = None
-    hiradix_before: Version | None = None
-    """Before this release only HiRadixCache counts it: beside another tree its absence is not zero."""
+    uncounted_before: Mapping[str, Version] = field(default_factory=dict)
+    """Trees that do not count it in older releases than these: beside them its absence is not zero."""
 
     @property
     def group(self) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -119,6 +120,10 @@ _UNFULFILLED = (
     "dropped",
 )
 _DEFERRED = ("host_capacity", "device_capacity")
+
+# From these releases on such a model runs a tree that counts, or the tree itself does.
+_LOAD_BACK: Mapping[str, Version] = dict.fromkeys((trees.UNIFIED, trees.HIMAMBA, trees.UNNAMED), (0, 5, 13))
+_EVICTION: Mapping[str, Version] = {trees.HIMAMBA: (0, 5, 13), trees.UNNAMED: (0, 5, 13), trees.MAMBA: (0, 5, 16)}
 
 FIRST: Version = (0, 5, 9)
 """Older engines are not supported; what they already had is as old as this here."""
@@ -206,7 +211,7 @@ ROWS: tuple[Row, ...] = (
         {"tier": "host", "pool": "mamba"},
     ),
     # -- the tree: summed over ranks, without a rank label, up to 0.5.20
-    Row(names.ENGINE_EVICTED_TOKENS, "evicted_tokens_total", R, FIRST),
+    Row(names.ENGINE_EVICTED_TOKENS, "evicted_tokens_total", R, FIRST, uncounted_before=_EVICTION),
     Row(
         names.ENGINE_LOAD_BACK_TOKENS,
         "load_back_tokens_total",
@@ -214,7 +219,7 @@ ROWS: tuple[Row, ...] = (
         FIRST,
         N.HICACHE,
         pool="kv",
-        hiradix_before=(0, 5, 13),
+        uncounted_before=_LOAD_BACK,
     ),
     Row(
         names.ENGINE_POOL_LOAD_BACK,
@@ -223,7 +228,7 @@ ROWS: tuple[Row, ...] = (
         FIRST,
         N.HICACHE,
         split=_pool(),
-        hiradix_before=(0, 5, 13),
+        uncounted_before=_LOAD_BACK,
     ),
     Row(names.ENGINE_LOAD_BACK_BYTES, "load_back_bytes_total", S, (0, 5, 18), N.HICACHE),
     Row(
@@ -233,7 +238,7 @@ ROWS: tuple[Row, ...] = (
         FIRST,
         N.HICACHE,
         dated=Dated("clock", (0, 5, 16), "host", "device"),
-        hiradix_before=(0, 5, 13),
+        uncounted_before=_LOAD_BACK,
     ),
     Row(names.ENGINE_BACKUP_TOKENS, "hicache_backup_tokens_total", R, (0, 5, 18), N.HICACHE, pool="kv"),
     Row(names.ENGINE_POOL_BACKUP, "hicache_backup_tokens_total", R, (0, 5, 18), N.HICACHE, split=_pool()),
@@ -284,7 +289,7 @@ PROCESS_START = "process_start_time_seconds"
 
 WANTED: Mapping[str, str] = {
     **spellings(dict.fromkeys(name for row in ROWS for name in row.sample_names)),
-    **spellings((STARTUP, PID_BEARER)),
+    **spellings((STARTUP, PID_BEARER, *trees.MAMBA_MARKS)),
     PROCESS_START: PROCESS_START,
 }
 """Every spelling of every sample that is read (see engine_text.read)."""

@@ -49,14 +49,14 @@ def incarnation(text: EngineText) -> Incarnation:
     return Incarnation(max(starts, default=None), startup or None, pids)
 
 
-def description(text: EngineText, info: EngineInfo | None) -> dict[str, str]:
-    """Labels of hicache_engine_info; "" where the engine does not say."""
+def description(text: EngineText, info: EngineInfo | None, tree: str | None = None) -> dict[str, str]:
+    """Labels of hicache_engine_info; "" where neither the engine nor, of its ``tree``, the recorder says."""
     info = info or EngineInfo()
     switches = {True: "on", False: "off", None: ""}
     found = {
         "version": info.version,
         "model": info.served_model_name or _only(text, "model_name"),
-        "tree": _only(text, "cache_type"),
+        "tree": _only(text, "cache_type") or tree,
         "write_policy": info.hicache_write_policy,
         "page_size": info.page_size,
         "tp_size": info.tp_size,

@@ -42,6 +42,8 @@ class EngineReading:
     text: EngineText | None = None
     info: EngineInfo | None = None
     """The last /server_info that is still good; None: not known."""
+    tree: str | None = None
+    """Class of the engine's tree, as its flight recorder says; None: no recorder."""
 
     @property
     def up(self) -> bool:

@@ -35,11 +35,12 @@ class EngineReport:
 
 
 class EngineTracker:
-    """Keeps what must outlive one reading: counters through restarts, failures by reason."""
+    """Keeps what must outlive one reading: counters through restarts, failures by reason, the tree of this run."""
 
     def __init__(self) -> None:
         self.counters = EngineCounters()
         self._failures = dict.fromkeys(REASONS, 0)
+        self._tree: str | None = None
 
     def take(self, reading: EngineReading) -> EngineReport:
         """Feed every reading once, in order."""
@@ -47,9 +48,12 @@ class EngineTracker:
             return self._down(reading)
         run = incarnation(reading.text)
         # What a restarted engine said of itself in its earlier life may no longer hold.
-        info = None if self.counters.is_new_run(run) else reading.info
-        seen = view(reading.text, info)
+        new = self.counters.is_new_run(run)
+        info = None if new else reading.info
+        seen = view(reading.text, info, reading.tree or (None if new else self._tree))
+        restarts = self.counters.restarts
         values = self.counters.follow(seen.values, run)
+        self._tree = seen.tree if new or self.counters.restarts == restarts else None
         return EngineReport(
             replace(reading, text=None),
             dict(self._failures),
@@ -59,7 +63,7 @@ class EngineTracker:
             tuple(values),
             seen,
             tuple(reporters(reading.text, info)),
-            description(reading.text, info),
+            description(reading.text, info, reading.tree),
             reading.text.unreadable,
         )
 

@@ -44,6 +44,8 @@ class EngineView:
     basis: dict[tuple[str, Basis], int] = field(default_factory=dict)
     """Counter and what was done with its ranks: ranks that it stood for."""
     tiers_seen: dict[str, bool] = field(default_factory=dict)
+    tree: str | None = None
+    """Class of the tree, as far as it is known (see engine_trees)."""
 
 
 class _Found(NamedTuple):
@@ -51,18 +53,18 @@ class _Found(NamedTuple):
     bounds: tuple[str, ...] = ()
 
 
-def view(text: EngineText, info: EngineInfo | None) -> EngineView:
-    """``info``: None while the engine's /server_info is not known."""
-    return _Builder(text, info).build()
+def view(text: EngineText, info: EngineInfo | None, tree: str | None = None) -> EngineView:
+    """``info``: None while the engine's /server_info is not known. ``tree``: what is known of it beside this text."""
+    return _Builder(text, info, tree).build()
 
 
 class _Builder:
-    def __init__(self, text: EngineText, info: EngineInfo | None) -> None:
+    def __init__(self, text: EngineText, info: EngineInfo | None, tree: str | None) -> None:
         self._text = text
         self._shape = info.shape if info else None
         self._info = info
-        self._expect = Expectations(text, info)
-        self._view = EngineView()
+        self._expect = Expectations(text, info, tree)
+        self._view = EngineView(tree=self._expect.tree)
 
     def build(self) -> EngineView:
         groups: dict[object, list[Row]] = {}

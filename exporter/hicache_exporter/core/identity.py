@@ -35,6 +35,8 @@ class Identity:
     model: str
     served_model_name: str
     engine_version: str
+    tree: str
+    """Class of the engine's cache; "": not told."""
     has_hicache: bool
     content_mode: str
     in_use: frozenset[str] | None
@@ -72,6 +74,7 @@ def parse_identity(facts: dict[str, Any]) -> Identity | None:
         model=_text(facts, "model"),
         served_model_name=_text(facts, "served_model_name"),
         engine_version=_text(facts, "engine_version"),
+        tree=_text(facts, "tree"),
         has_hicache=facts.get("controller") is not None,
         content_mode=_text(facts, "content_mode") or "off",
         in_use=_names(facts, "in_use"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 import aiohttp
 
@@ -33,9 +34,16 @@ GONE = ("refused", "unreachable", "broken")
 """After these another engine may answer on the same address."""
 
 
+RecordedTree = Callable[[str], str | None]
+"""Class of an engine's tree, as its flight recorder says; None: it has none."""
+
+
 class EngineClient:
-    def __init__(self, session: aiohttp.ClientSession, target: Target, bearer: Bearer) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, target: Target, bearer: Bearer, recorded_tree: RecordedTree
+    ) -> None:
         self.target = target
+        self._recorded_tree = recorded_tree
         self.tracker = EngineTracker()
         self.report: EngineReport | None = None
         self._session = session
@@ -87,7 +95,8 @@ class EngineClient:
             took = time.monotonic() - started
             self._start_info(time.monotonic())
             await self._first_info(seconds - took)
-            reading = EngineReading(self.target.engine, took, None, _parse(body), self._info)
+            engine = self.target.engine
+            reading = EngineReading(engine, took, None, _parse(body), self._info, self._recorded_tree(engine))
         except UnreadableError as error:
             return self._failed(EngineReading(self.target.engine, time.monotonic() - started, error.reason))
         self._was_slow = False

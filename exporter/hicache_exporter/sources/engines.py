@@ -8,15 +8,22 @@ import aiohttp
 
 from hicache_exporter.core.engine_report import EngineReport, EngineTracker
 from hicache_exporter.sources.bearer import Bearer
-from hicache_exporter.sources.engine_client import EngineClient
+from hicache_exporter.sources.engine_client import EngineClient, RecordedTree
 from hicache_exporter.sources.targets import Target, Targets
 
 
 class Engines:
     """Owns one client an engine, as long as the targets name it."""
 
-    def __init__(self, session: aiohttp.ClientSession, targets: Targets, bearer: Bearer | None = None) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        targets: Targets,
+        bearer: Bearer | None = None,
+        recorded_tree: RecordedTree = lambda _: None,
+    ) -> None:
         self.targets = targets
+        self._recorded_tree = recorded_tree
         self._session = session
         self._bearer = bearer or Bearer()
         self._clients: dict[str, EngineClient] = {}
@@ -44,7 +51,7 @@ class Engines:
         await self._drop([name for name, client in self._clients.items() if not _same_place(client, wanted.get(name))])
         for name, target in wanted.items():
             if name not in self._clients:
-                self._clients[name] = EngineClient(self._session, target, self._bearer)
+                self._clients[name] = EngineClient(self._session, target, self._bearer, self._recorded_tree)
             self._clients[name].target = target
 
     async def _drop(self, names: list[str]) -> None:

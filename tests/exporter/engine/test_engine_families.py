@@ -195,11 +195,6 @@ def test_a_tree_that_counts_load_backs_has_zero_before_the_first(name, tree):
     assert "load_back_tokens_total" not in found.missing
 
 
-def test_before_the_first_eviction_nothing_can_have_been_loaded_back_by_any_tree():
-    text = without(without(metrics_of("0.5.12-cpu"), "load_back_tokens_total"), "evicted_tokens_total")
-    assert numbers("0.5.12-cpu", text)("hicache_engine_load_back_tokens") == 0
-
-
 def test_without_hicache_its_metrics_are_missing_and_the_flag_is_named():
     text = metrics_of(LATEST)
     for row in ROWS:

@@ -174,7 +174,7 @@ async def test_a_fault_of_ours_costs_that_engine_alone(world, monkeypatch, caplo
     await engines.refresh(2.0)
     take = engine_report.view
 
-    def fails(text, info):
+    def fails(text, info, tree):
         assert not any(sample.labels["tp_rank"] == "9" for sample in text.of("num_queue_reqs"))
         return take(text, info)
 
