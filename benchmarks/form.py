@@ -211,7 +211,10 @@ def _command() -> str:
 
 def _commit() -> str | None:
     command: Sequence[str] = ("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*")
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # a machine without git
+        return None
     return found.stdout.strip() or None
 
 

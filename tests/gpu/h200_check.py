@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [str(ROOT / part) for part in ("exporter", "tracing_patch", "proof")]
 sys.path[:0] = PARTS
-os.environ["PYTHONPATH"] = os.pathsep.join(PARTS)  # for the probe process
+os.environ["PYTHONPATH"] = os.pathsep.join([*PARTS, os.environ.get("PYTHONPATH", "")])  # for the probe process
 
 import msgspec  # noqa: E402
 import pynvml  # noqa: E402
