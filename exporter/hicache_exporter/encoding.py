@@ -101,7 +101,7 @@ def _lines(metric: Metric, *, exemplars: bool) -> str | None:
         if '"' in text or "\\" in text or "\n" in text:
             labels = {label: _escape(given) for label, given in labels.items()}
         filled = pattern % values_of(labels)
-        number = repr(float(value)) if -1e300 < value < 1e6 else floatToGoString(value)
+        number = repr(float(value)) if -1e300 < value < 1e6 else _number(value)
         shown = _exemplar(exemplar) if exemplar is not None and exemplars else ""
         lines.append(f"{filled}{number}{shown}\n")
     return "".join(lines)
@@ -124,7 +124,12 @@ def _form(name: str, *labels: str) -> tuple[str, Callable[[dict[str, str]], Any]
 def _exemplar(exemplar: Exemplar) -> str:
     labels = ",".join(f'{label}="{_escape(value)}"' for label, value in sorted(exemplar.labels.items()))
     at = "" if exemplar.timestamp is None else f" {exemplar.timestamp}"
-    return f" # {{{labels}}} {floatToGoString(exemplar.value)}{at}"
+    return f" # {{{labels}}} {_number(exemplar.value)}{at}"
+
+
+def _number(value: float) -> str:
+    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    return text
 
 
 def _escape(text: str) -> str:

@@ -29,12 +29,15 @@ PROCESS_MEMORY = {
 
 def amounts(text: str, names: Mapping[str, str]) -> dict[str, int]:
     """``Name:   123 kB`` lines as bytes, under our names (``/proc/meminfo``, ``/proc/PID/status``)."""
-    lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    text = f"\n{text}\n"
     found = {}
     for ours, theirs in names.items():
-        number, _, unit = lines.get(theirs, "").strip().partition(" ")
-        if unit == "kB" and number.isdecimal():
-            found[ours] = int(number) * KIB
+        before = f"\n{theirs}:"
+        at = text.find(before)
+        if at >= 0:
+            number, _, unit = text[at + len(before) : text.index("\n", at + 1)].strip().partition(" ")
+            if unit == "kB" and number.isdecimal():
+                found[ours] = int(number) * KIB
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from hicache_exporter.core.proc_text import cgroup_paths, limit, statistic
+from hicache_exporter.sources.small_file import read_text
 
 
 class CgroupMemory(NamedTuple):
@@ -45,7 +47,7 @@ class Cgroups:
     def of(self, pid: int | str = "self") -> CgroupMemory | None:
         """None: not accounted, or not visible from here."""
         try:
-            text = (self._root / "proc" / str(pid) / "cgroup").read_text()
+            text = read_text(os.path.join(self._root, "proc", str(pid), "cgroup"))
         except OSError:
             return None
         if text not in self._known:
@@ -68,7 +70,7 @@ def _read(mount: Path, path: str, files: _Files) -> CgroupMemory | None:
     own = mount / path.lstrip("/")
     folder = own if (own / files.current).is_file() else mount
     try:
-        current = int((folder / files.current).read_text())
+        current = int(read_text(folder / files.current))
     except (OSError, ValueError):
         return None
     high = _limit(folder / files.high) if files.high else None
@@ -90,8 +92,8 @@ def _room(group: Path, files: _Files) -> int | None:
     if most is None:
         return None
     try:
-        used = int((group / files.current).read_text())
-        cached = statistic((group / "memory.stat").read_text(), files.reclaimable) or 0
+        used = int(read_text(group / files.current))
+        cached = statistic(read_text(group / "memory.stat"), files.reclaimable) or 0
     except (OSError, ValueError):
         return None
     return most - used + cached
@@ -99,6 +101,6 @@ def _room(group: Path, files: _Files) -> int | None:
 
 def _limit(file: Path) -> int | None:
     try:
-        return limit(file.read_text())
+        return limit(read_text(file))
     except OSError:
         return None

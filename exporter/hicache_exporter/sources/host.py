@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hicache_exporter.core.proc_text import HOST_MEMORY, PROCESS_MEMORY, Pressure, amounts, pressure
+from hicache_exporter.sources.small_file import read_text
 
 
 class Room(NamedTuple):
@@ -53,6 +54,6 @@ class Host:
 
     def _text(self, path: str) -> str:
         try:
-            return (self.root / path).read_text(errors="replace")
+            return read_text(os.path.join(self.root, path))
         except OSError:
             return ""

@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from hicache_exporter.sources.small_file import read_text
+
 TOLERANCE_NS = 50_000_000  # start times come in clock ticks of 10 ms
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -13,7 +15,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 def is_alive(pid: int, not_after_ns: int, proc: Path = Path("/proc")) -> bool:
     """True if process ``pid`` exists, is no zombie and started before ``not_after_ns`` (CLOCK_MONOTONIC)."""
     try:
-        text = (proc / str(pid) / "stat").read_text(errors="replace")
+        text = read_text(os.path.join(proc, str(pid), "stat"))
     except OSError:
         return False
     fields = text.rpartition(")")[2].split()
