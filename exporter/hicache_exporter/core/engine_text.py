@@ -28,6 +28,8 @@ _TAIL = re.compile(
     """,
     re.VERBOSE,
 )
+_HEAD = re.compile(rf"""([a-zA-Z_:][a-zA-Z0-9_:]*+)(?:\{{((?:[^"}}]++|{_QUOTED})*+)\}})?""")
+_ONLY_NUMBER = re.compile(_NUMBER)
 _PLAIN_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*+)="([^"\\]*+)"')
 _PLAIN_LABELS = re.compile(r'(?:[a-zA-Z_][a-zA-Z0-9_]*+="[^"\\]*+"(?:,(?!$)|$))*+')
 _LABEL = re.compile(rf"[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+({_QUOTED})[ \t]*+(?:,|$)")
@@ -98,18 +100,27 @@ class _Reader:
         self._unreadable = 0
 
     def read(self, text: str) -> EngineText:
-        skip = self._skip
+        skip, wanted, raw, is_number = self._skip, self._wanted, self._raw, _ONLY_NUMBER.fullmatch
         for line in text.split("\n"):
             if line[:1] == "#":
                 continue
             brace = line.find("{")
-            if brace < 0 or line[:brace] not in skip:
+            if brace >= 0 and line[:brace] in skip:
+                continue
+            head, _, number = line.rpartition(" ")
+            known = _head(head) if len(head) <= _USUAL else None
+            if known is None or not is_number(number):
                 self._line(line)
+            elif (name := wanted.get(known[0])) is None:
+                skip.add(known[0])
+            else:
+                raw.setdefault(name, {})[known[1]] = float(number)
         samples = {name: self._samples(raw) for name, raw in self._raw.items()}
         ours = bool(samples) or any(name.startswith(PREFIXES) for name in skip)
         return EngineText(samples, self._unreadable, ours)
 
     def _line(self, line: str) -> None:
+        """With a timestamp, an exemplar, or blanks of its own."""
         found = _NAME.match(line)
         tail = _TAIL.match(line, found.end()) if found else None
         if found is None or tail is None:
@@ -156,10 +167,19 @@ def _parse(text: str) -> Labels | None:
     return labels if len(labels) == len(pairs) else None
 
 
-_known = lru_cache(maxsize=2048)(_parse)
-"""An engine repeats its label texts at every scrape; about 400 of them are wanted."""
 _USUAL = 2048
 """Characters: longer ones are not kept."""
+_known = lru_cache(maxsize=2048)(_parse)
+"""An engine repeats its label texts at every scrape; about 400 of them are wanted."""
+
+
+@lru_cache(maxsize=4096)
+def _head(text: str) -> tuple[str, str] | None:
+    """Name and label text in what stands before a value: most lines are that, a blank and a number, and of these all
+    but the number are the same at every scrape. None: something else.
+    """
+    found = _HEAD.fullmatch(text)
+    return (found[1], found[2] or "") if found else None
 
 
 def _parse_unusual_labels(text: str) -> Labels | None:

@@ -21,9 +21,9 @@ def assemble(text: EngineText, name: str) -> Histograms:
     """The histograms ``name``. Those that lack their sum, ``+Inf`` or the bounds of the first are left out."""
     buckets: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
     for sample in text.of(name + "_bucket"):
-        bound = sample.labels.get("le", "")
-        key = frozenset(item for item in sample.labels.items() if item[0] != "le")
-        buckets.setdefault(key, {})[bound] = sample.value
+        labels = dict(sample.labels)
+        bound = labels.pop("le", "")
+        buckets.setdefault(frozenset(labels.items()), {})[bound] = sample.value
     sums = _by_labels(text, name + "_sum")
     counts = _by_labels(text, name + "_count")
     bounds: tuple[str, ...] = ()

@@ -123,18 +123,24 @@ def logical(series: Iterable[Series], shape: RankShape | None) -> Combined | Non
     if not any("tp_rank" in one.labels for one in found):
         return _divided(found, shape)
     groups: dict[str, dict[tuple[str, ...], list[Vector]]] = {}
+    speaking = set()
     for one in found:
-        group = groups.setdefault(one.labels.get("dp_rank", ""), {})
-        group.setdefault(identity(one.labels), []).append(one.values)
+        rank = identity(one.labels)
+        if "tp_rank" in one.labels:
+            speaking.add(rank)
+        groups.setdefault(rank[DP], {}).setdefault(rank, []).append(one.values)
     per_group = [max((_add(parts) for parts in ranks.values()), key=lambda v: v[0]) for ranks in groups.values()]
     sharing = shape.sharing(found[0].labels) if shape else 1
-    return Combined(_divide(_add(per_group), sharing), "one_rank", len(identities(found)))
+    return Combined(_divide(_add(per_group), sharing), "one_rank", len(speaking))
 
 
 def _divided(found: list[Series], shape: RankShape | None) -> Combined | None:
     if shape is None:
         return None
     return Combined(_divide(_add(one.values for one in found), shape.ranks_per_group), "divided", shape.local_ranks)
+
+
+DP = 2
 
 
 def identity(labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -149,7 +155,8 @@ def identities(series: Iterable[Series]) -> set[tuple[str, ...]]:
 
 
 def _add(vectors: Iterable[Vector]) -> Vector:
-    return tuple(sum(column) for column in zip(*vectors, strict=True))
+    first, *others = vectors
+    return tuple(map(sum, zip(first, *others, strict=True))) if others else first
 
 
 def _divide(values: Vector, by: float) -> Vector:

@@ -124,7 +124,7 @@ class Ring:
         """
         names = self.identity.get("seams")
         if not isinstance(names, list):
-            return []
+            return self._seams
         names = names[: records.SEAMS_ROOM]
         table = self._pread(len(names) * records.SEAM.size, records.SEAMS_OFFSET)
         if table != self._seam_table:
