@@ -163,6 +163,39 @@ def test_token_totals_are_the_kv_pool_alone():
     assert found("hicache_engine_pool_load_back_slots", pool="mamba") == 7
 
 
+def test_the_pools_of_a_hybrid_model_by_tier():
+    side = "".join(
+        f'sglang:{metric}{{model_name="m",moe_ep_rank="0",pp_rank="0",tp_rank="{rank}"}} {value}\n'
+        for rank in "01"
+        for metric, value in (
+            ("max_total_num_tokens_swa", 512.0),
+            ("swa_used_tokens", 128.0),
+            ("swa_evictable_tokens", 64.0),
+            ("mamba_used_tokens", 3.0),
+            ("mamba_evictable_tokens", 2.0),
+            ("hicache_host_mamba_total_states", 40.0),
+            ("hicache_host_mamba_used_states", 9.0),
+        )
+    )
+    text = without(without(metrics_of(LATEST), "swa_\\w+"), "mamba_\\w+") + side
+    found = numbers(LATEST, text, tp_size=2)
+    pool = "hicache_engine_pool_{}_slots"
+    assert found(pool.format("capacity"), tier="device", pool="swa") == 512
+    assert found(pool.format("used"), tier="device", pool="swa") == 128
+    assert found(pool.format("evictable"), pool="swa") == 64
+    assert found(pool.format("used"), tier="device", pool="mamba") == 3
+    assert found(pool.format("evictable"), pool="mamba") == 2
+    assert found(pool.format("capacity"), tier="host", pool="mamba") == 40
+    assert found(pool.format("used"), tier="host", pool="mamba") == 9
+    assert not [metric for metric in found.missing if "swa" in metric or "mamba" in metric]
+
+
+def test_the_pools_of_a_hybrid_model_are_not_missed_elsewhere():
+    found = numbers(LATEST, without(without(metrics_of(LATEST), "swa_\\w+"), "mamba_\\w+"))
+    assert found.of("hicache_engine_pool_used_slots") == []
+    assert not [metric for metric in found.missing if "swa" in metric or "mamba" in metric]
+
+
 # -- three kinds of nothing -----------------------------------------------------------------------------------------
 def test_a_counter_that_the_engine_has_but_has_not_used_is_zero():
     found = numbers(LATEST, without(metrics_of(LATEST), "load_back_tokens_total"))

@@ -53,17 +53,40 @@ def healthy(nvml):
     return read_facts(nvml({"gpus": [{"uuid": "GPU-a"}]}), "GPU-a", "GPU-a", 0)
 
 
-def test_a_healthy_gpu(reported, healthy):
-    found = reported(healthy)
-    assert found["hicache_gpu_info", "GPU-a", "0", "NVIDIA H200", "00000000:18:00.0", "580.159"] == 1
-    assert found["hicache_gpu_expected", "GPU-a"] == found["hicache_gpu_present", "GPU-a"] == 1
-    assert found["hicache_gpu_memory_used_bytes", "GPU-a"] == 100_000_000_000
-    assert found["hicache_gpu_clock_event", "GPU-a", "sw_power_cap"] == 1
-    assert found["hicache_gpu_clock_event", "GPU-a", "gpu_idle"] == 0
-    assert found["hicache_gpu_process_memory_bytes", "GPU-a", "4242"] == 99_000_000_000
-    assert ("hicache_gpu_process_memory_bytes", "GPU-a", "7") not in found
-    assert found["hicache_pcie_link_generation", "GPU-a", "current"] == 4
-    assert found["hicache_pcie_link_lanes", "GPU-a", "max"] == 16
+def test_a_healthy_gpu(reported, healthy, tmp_path):
+    node = tmp_path / "sys/bus/pci/devices/0000:18:00.0/numa_node"
+    node.parent.mkdir(parents=True)
+    node.write_text("1\n")
+    found = {name: value for name, value in reported(healthy).items() if "GPU-a" in name}
+    events = {name: found.pop(name) for name in list(found) if name[0] == "hicache_gpu_clock_event"}
+    assert found == {
+        ("hicache_gpu_info", "GPU-a", "0", "NVIDIA H200", "00000000:18:00.0", "580.159"): 1,
+        ("hicache_gpu_expected", "GPU-a"): 1,
+        ("hicache_gpu_present", "GPU-a"): 1,
+        ("hicache_gpu_numa_node", "GPU-a"): 1,
+        ("hicache_gpu_memory_size_bytes", "GPU-a"): 150_754_820_096,
+        ("hicache_gpu_memory_used_bytes", "GPU-a"): 100_000_000_000,
+        ("hicache_gpu_memory_driver_bytes", "GPU-a"): 754_820_096,
+        ("hicache_gpu_process_memory_bytes", "GPU-a", "4242"): 99_000_000_000,  # and pid 7 tells none
+        ("hicache_gpu_utilization_ratio", "GPU-a"): 0.87,
+        ("hicache_gpu_memory_utilization_ratio", "GPU-a"): 0.41,
+        ("hicache_gpu_power_watts", "GPU-a"): 412.345,
+        ("hicache_gpu_power_limit_watts", "GPU-a"): 700,
+        ("hicache_gpu_energy_joules_total", "GPU-a"): 123_456.789,
+        ("hicache_gpu_temperature_celsius", "GPU-a"): 54,
+        ("hicache_gpu_ecc_errors_total", "GPU-a", "corrected"): 3,
+        ("hicache_gpu_ecc_errors_total", "GPU-a", "uncorrected"): 0,
+        ("hicache_pcie_link_generation", "GPU-a", "current"): 4,
+        ("hicache_pcie_link_generation", "GPU-a", "max"): 5,
+        ("hicache_pcie_link_lanes", "GPU-a", "current"): 8,
+        ("hicache_pcie_link_lanes", "GPU-a", "max"): 16,
+        ("hicache_pcie_replays_total", "GPU-a"): 2,
+        ("hicache_pcie_bytes_total", "GPU-a", "host_to_device"): 5000,
+        ("hicache_pcie_bytes_total", "GPU-a", "device_to_host"): 1000,
+        ("hicache_pcie_unsafe_gaps_total", "GPU-a"): 1,
+    }
+    assert {name[2] for name, value in events.items() if value} == {"sw_power_cap", "hw_thermal_slowdown"}
+    assert events["hicache_gpu_clock_event", "GPU-a", "gpu_idle"] == 0
 
 
 def test_what_the_gpu_receives_went_from_host_to_device(reported, healthy):

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from hicache_exporter import follower as follower_module
 from hicache_exporter.core.identity import Identity
 from hicache_exporter.follower import LOOK_NS, SCAN_NS, Follower
 from hicache_exporter.sources.ring_folder import RingFolder
@@ -232,3 +233,14 @@ def test_a_dead_process_with_much_to_tell_is_read_to_the_end_and_was_never_alive
         follow.round()
         assert not any(follow.alive())
     assert follow.engine.totals["tp0"].records == 10000
+
+
+def test_more_engines_than_a_machine_has_room_for_leave_a_fixed_number(folder, monkeypatch):
+    """Each of them would be a label of every series."""
+    monkeypatch.setattr(follower_module, "MAX_ENGINES", 4)
+    for port in range(30_000, 30_010):
+        RingFile(folder, identity={**IDENTITY, "port": port, "model": f"m{port}"})
+    follow = Follow(folder)
+    follow.round()
+    follow.round()
+    assert len(follow.follower.engines) == 4
