@@ -6,20 +6,37 @@ from typing import Any
 
 from hicache_tracing.records import MAX_RUNS, RUN
 
+FEW = 1024  # up to here a loop over the slots takes less than the array library's first call after a forward pass
+
 
 def host_runs(indices: Any) -> tuple[int, int, bytes]:
     """(number of runs, 1 if they are complete, packed runs) of a host index tensor (int64, on the CPU).
 
     At most MAX_RUNS runs are packed; beyond that, and for indices that live on a device (reading them would wait for
-    it), the runs are incomplete and the ledger must not conclude anything from them. O(slots), vectorised: through
-    the tensor's array view, whose arithmetic costs a quarter of the tensor's own here.
+    it), the runs are incomplete and the ledger must not conclude anything from them. O(slots).
     """
-    if indices is None or indices.device.type != "cpu":
+    if indices is None or not indices.is_cpu:
         return 0, 0, b""
-    slots = indices.detach().numpy()
-    count = len(slots)
-    if count == 0:
+    return _of_few(indices.tolist()) if indices.numel() <= FEW else _of_many(indices.numpy())
+
+
+def _of_few(slots: list[int]) -> tuple[int, int, bytes]:
+    if not slots:
         return 0, 1, b""
+    runs = []
+    first = end = slots[0]
+    for slot in slots:
+        if slot != end:
+            runs.append(RUN.pack(first, end - first))
+            first = slot
+        end = slot + 1
+    runs.append(RUN.pack(first, end - first))
+    return len(runs), 1, b"".join(runs)
+
+
+def _of_many(slots: Any) -> tuple[int, int, bytes]:
+    """The same, vectorised, of an array."""
+    count = len(slots)
     breaks = ((slots[1:] - slots[:-1]) != 1).nonzero()[0] + 1  # where each run but the first begins
     if len(breaks) == 0:
         return 1, 1, RUN.pack(int(slots[0]), count)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_tracing.records import MAX_RUNS, unpack_runs
-from hicache_tracing.runs import host_runs
+from hicache_tracing.runs import FEW, host_runs
 
 slot = st.integers(0, (1 << 31) - 1000)
-pieces = st.lists(st.tuples(slot, st.integers(1, 40)), max_size=60)
+pieces = st.lists(st.tuples(slot, st.integers(1, 100)), max_size=60)  # few slots and many
 
 
 def naive(slots: list[int]) -> list[tuple[int, int]]:
@@ -47,6 +47,15 @@ def test_slots_in_any_order_repeated_or_backwards(slots):
     check(slots, torch.tensor(slots, dtype=torch.int64))
 
 
+@pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1])
+@pytest.mark.parametrize("swapped", [[], [0, 1], [-2, -1], [500, 501]])
+def test_where_few_slots_become_many(count, swapped):
+    slots = list(range(50, 50 + count))
+    for one, other in zip(swapped[::2], swapped[1::2], strict=True):
+        slots[one], slots[other] = slots[other], slots[one]
+    check(slots, torch.tensor(slots, dtype=torch.int64))
+
+
 @pytest.mark.parametrize("runs", [0, 1, 2, MAX_RUNS - 1, MAX_RUNS, MAX_RUNS + 1, 3 * MAX_RUNS])
 @pytest.mark.parametrize("length", [1, 3])
 def test_up_to_as_many_as_a_record_holds(runs, length):
@@ -69,6 +78,7 @@ def test_a_view_with_gaps_in_memory():
 def test_under_inference_mode_as_in_the_scheduler():
     with torch.inference_mode():
         check([3, 4, 9], torch.tensor([3, 4, 9]))
+        check([*range(FEW), 7], torch.tensor([*range(FEW), 7]))
 
 
 @pytest.mark.parametrize("indices", [None, torch.empty(3, device="meta", dtype=torch.int64)], ids=["none", "device"])
