@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import httpx
@@ -17,20 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hicache_proof.demo.ports import free_port
 
-WRITER = Path(__file__).parents[2] / "benchmarks" / "ring_writer.py"
-
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-ring_writer = _load(WRITER)
+from .benchmark_scripts import ring_writer
 
 
 class FakeEngine:
@@ -38,7 +23,8 @@ class FakeEngine:
 
     def __init__(self, rings: Path, account: Path, rate: float, *options: str) -> None:
         self._account = account
-        command = [sys.executable, str(WRITER), str(rings), "--rate", str(rate), "--account", str(account), *options]
+        command = [sys.executable, ring_writer.__file__, str(rings), "--rate", str(rate), "--account", str(account)]
+        command += options
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"writing\n"
