@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,17 @@ class FakeEngine:
         self.process.communicate()
 
 
+AS_IT_IS = ("-m", "hicache_exporter")
+
+
 class RealSidecar:
     """``hicache-witness serve`` without GPU; ready when the constructor returns."""
 
-    def __init__(self, rings: Path, log: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "hicache_exporter", "serve", "--ring-dir", str(rings), *options]
+    patience = 60.0
+    """Seconds that ``get`` waits."""
+
+    def __init__(self, rings: Path, log: Path, *options: str, program: Sequence[str] = AS_IT_IS) -> None:
+        command = [sys.executable, *program, "serve", "--ring-dir", str(rings), *options]
         command += [f"--no-collector.{name}" for name in ("gpu", "pcie", "host")]
         deadline = time.monotonic() + 60
         while not self._start(command, log, deadline):
@@ -76,7 +83,7 @@ class RealSidecar:
             return False
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=60, trust_env=False)
+        return httpx.get(f"{self.url}{path}", timeout=self.patience, trust_env=False)
 
     def series(self) -> dict[str, float]:
         """{name{label=value,...}: value}, without the label ``engine``."""

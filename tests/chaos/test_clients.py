@@ -6,10 +6,12 @@ import asyncio
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import aiohttp
+import httpx
 import pytest
 
 from .fake_engine import FakeEngine, RealSidecar
@@ -17,19 +19,32 @@ from .process_figures import ProcessFigures
 
 CLIENTS = 200
 MIB_MORE = 64.0
+RECOVERS_WITHIN = 30.0
+LET_GO_WITHIN = 20.0
 PATHS = ("/metrics", "/proofs?limit=512", "/proofs/nobody?wait=2", "/state", "/metrics?collect[]=hits")
+ALTERED = str(Path(__file__).with_name("altered_sidecar.py"))
+
+
+@contextmanager
+def running(folder: Path, alteration: str) -> Iterator[RealSidecar]:
+    """The sidecar of altered_sidecar.py, and an engine whose records it reads."""
+    rings = folder / "rings"
+    rings.mkdir(mode=0o700)
+    engine = FakeEngine(rings, folder / "account", 1000)
+    try:
+        sidecar = RealSidecar(rings, folder / "sidecar.log", program=(ALTERED, alteration))
+        try:
+            yield sidecar
+        finally:
+            sidecar.kill()
+    finally:
+        engine.kill()
 
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSidecar]:
-    folder = tmp_path_factory.mktemp("clients")
-    rings = folder / "rings"
-    rings.mkdir(mode=0o700)
-    engine = FakeEngine(rings, folder / "account", 1000)
-    sidecar = RealSidecar(rings, folder / "sidecar.log")
-    yield sidecar
-    engine.kill()
-    sidecar.kill()
+    with running(tmp_path_factory.mktemp("clients"), "hurries") as sidecar:
+        yield sidecar
 
 
 class Limits:
@@ -49,12 +64,13 @@ class Limits:
             self._check_recovery()
 
     def check_memory(self) -> None:
-        assert self._process.look()["private_mib"] < self._before["private_mib"] + MIB_MORE
+        now = self._process.look()["private_mib"]
+        assert now < self._before["private_mib"] + MIB_MORE, "it takes memory"
 
     def _check_recovery(self) -> None:
-        deadline = time.monotonic() + 30
-        while self._process.look()["descriptors"] > self._before["descriptors"] + 1:
-            assert time.monotonic() < deadline, self._process.look()
+        deadline = time.monotonic() + RECOVERS_WITHIN
+        while (now := self._process.look()["descriptors"]) > self._before["descriptors"] + 1:
+            assert time.monotonic() < deadline, f"{now:.0f} descriptors stay open"
             time.sleep(0.1)
         answer = self._sidecar.get("/metrics")
         assert answer.status_code == 200
@@ -63,7 +79,7 @@ class Limits:
 
 def connect(sidecar: RealSidecar, request: bytes) -> socket.socket:
     host, port = sidecar.address.split(":")
-    client = socket.create_connection((host, int(port)), timeout=30)
+    client = socket.create_connection((host, int(port)), timeout=min(30, sidecar.patience))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     try:
         client.sendall(request)
@@ -73,8 +89,8 @@ def connect(sidecar: RealSidecar, request: bytes) -> socket.socket:
     return client
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=pytest.mark.chaos)])
-def test_two_hundred_at_once(sidecar: RealSidecar, rounds: int) -> None:
+# -- the attacks ---------------------------------------------------------------------------------------------------
+def many_at_once(sidecar: RealSidecar, rounds: int = 1) -> None:
     async def ask(session: aiohttp.ClientSession, number: int) -> int:
         async with session.get(sidecar.url + PATHS[number % len(PATHS)]) as answer:
             await answer.read()
@@ -92,7 +108,7 @@ def test_two_hundred_at_once(sidecar: RealSidecar, rounds: int) -> None:
             assert statuses[200] > CLIENTS // 10
 
 
-def test_readers_that_never_read(sidecar: RealSidecar) -> None:
+def readers_that_never_read(sidecar: RealSidecar) -> None:
     with Limits(sidecar) as limits, ExitStack() as clients:
         for number in range(CLIENTS):
             path = PATHS[number % 2].encode()
@@ -102,12 +118,25 @@ def test_readers_that_never_read(sidecar: RealSidecar) -> None:
         assert "hicache_requests_total" in sidecar.get("/metrics").text
 
 
-def test_requests_that_never_end(sidecar: RealSidecar) -> None:
-    with Limits(sidecar) as limits, ExitStack() as clients:
-        for _ in range(CLIENTS):
-            clients.enter_context(connect(sidecar, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: "))
+def requests_that_never_end(sidecar: RealSidecar) -> None:
+    with Limits(sidecar) as limits, ExitStack() as stack:
+        unended = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: "
+        clients = [stack.enter_context(connect(sidecar, unended)) for _ in range(CLIENTS)]
         limits.check_memory()
         assert sidecar.get("/metrics").status_code == 200, "others are served meanwhile"
+        deadline = time.monotonic() + LET_GO_WITHIN
+        for client in clients:
+            client.settimeout(max(deadline - time.monotonic(), 0.01))
+            assert ended(client), "a client that never asks is held for ever"
+
+
+def ended(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
 
 
 BOMBS = {
@@ -120,15 +149,61 @@ BOMBS = {
 }
 
 
+def bombs(sidecar: RealSidecar, bomb: bytes = BOMBS["one long header"]) -> None:
+    """Ten at once are turned away or cut off, and nothing of them stays in memory."""
+    with Limits(sidecar) as limits, ExitStack() as clients:
+        sent = []
+        for _ in range(10):
+            with suppress(OSError):  # cut off while it was still sending
+                sent.append(clients.enter_context(connect(sidecar, bomb)))
+        limits.check_memory()
+        for client in sent:
+            with suppress(OSError):
+                answer = client.recv(100)
+                assert not answer or answer.split()[1][:1] in (b"2", b"4"), answer
+
+
+# -- the sidecar stands them ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=pytest.mark.chaos)])
+def test_two_hundred_at_once(sidecar: RealSidecar, rounds: int) -> None:
+    many_at_once(sidecar, rounds)
+
+
+def test_readers_that_never_read(sidecar: RealSidecar) -> None:
+    readers_that_never_read(sidecar)
+
+
+def test_requests_that_never_end(sidecar: RealSidecar) -> None:
+    requests_that_never_end(sidecar)
+
+
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_bombs(sidecar: RealSidecar, bomb: bytes) -> None:
-    """Turned away, or cut off; and of ten at once nothing stays in memory."""
-    with Limits(sidecar):
-        for _ in range(10):
-            with ExitStack() as clients:
-                try:
-                    client = clients.enter_context(connect(sidecar, bomb))
-                    answer = client.recv(100)
-                except OSError:
-                    continue  # cut off while it was still sending
-                assert not answer or answer.split()[1][:1] in (b"2", b"4"), answer
+    bombs(sidecar, bomb)
+
+
+# -- and one without its protection does not ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("attack", "alteration", "noticed"),
+    [
+        (many_at_once, "hoards", "it takes memory"),
+        (many_at_once, "forgets_to_close", "descriptors stay open"),
+        (readers_that_never_read, "waits_for_readers", "timed out"),
+        (requests_that_never_end, "waits_for_ever", "held for ever"),
+        (bombs, "reads_whatever_comes", "it takes memory"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_what_would_be_noticed(
+    attack: Callable[[RealSidecar], None],
+    alteration: str,
+    noticed: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit in ("RECOVERS_WITHIN", "LET_GO_WITHIN"):
+        monkeypatch.setitem(globals(), limit, 2.0)
+    with running(tmp_path, alteration) as broken:
+        broken.patience = 5.0
+        with pytest.raises((AssertionError, httpx.TimeoutException, TimeoutError), match=noticed):
+            attack(broken)
