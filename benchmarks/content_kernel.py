@@ -66,7 +66,8 @@ def cost(mode: ContentMode, buffers: list[torch.Tensor]) -> dict[str, float]:
     scattered = torch.randperm(HOST)[:TOKENS]
     slots = scattered.pin_memory()
     sign = gpu_ms(lambda: witness.kernels.sign(rows, slots))
-    compare = gpu_ms(lambda: witness.kernels.compare(rows, slots))
+    told = torch.zeros(2, dtype=torch.int64, pin_memory=True)
+    compare = gpu_ms(lambda: witness.kernels.compare(rows, slots, told))
     torch.cuda.synchronize()
     calls: dict[str, list[float]] = {"backed_up": [], "loaded": [], "loaded_scattered": [], "report": []}
     for transfer in range(60):

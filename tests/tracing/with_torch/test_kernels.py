@@ -18,9 +18,8 @@ pytest.importorskip("triton")
 import torch
 
 from hicache_tracing.records import ContentMode
-from hicache_tracing.witness import cuda
+from hicache_tracing.witness import cuda, launch
 from hicache_tracing.witness.cpu import CpuWitness
-from hicache_tracing.witness.launch import Launch
 
 SLOTS, HOST = 64, 200
 ALWAYS = {0: "back up", 1: "load", 8: "damage", 20: "forget"}
@@ -175,7 +174,8 @@ def compiled(monkeypatch):
             self.kept = Compiled(self._kernel, does)
             given.append(self.kept)
 
-        monkeypatch.setattr(Launch, "keep", keep)
+        monkeypatch.setattr(launch.Launch, "keep", keep)
+        monkeypatch.setattr(launch, "address", lambda tensor: tensor)  # the interpreter follows no address
         return given
 
     return keep_as
@@ -189,7 +189,7 @@ def test_the_compiled_kernels_are_launched_directly_if_they_find_the_same(witnes
     for witness in (gpu, cpu):
         witness.backed_up(1, [operation(rows, slots)], ACK)
         witness.loaded(2, [operation(rows, slots)], ACK)
-    assert [kernel.launched - last for kernel, last in zip(given, before, strict=True)] == [1, 1, 1]
+    assert [kernel.launched - last for kernel, last in zip(given, before, strict=True)] == [1, 1]
     assert told(gpu) == told(cpu) == [(2, 9, 0, 0)]
 
 
@@ -205,7 +205,7 @@ def refuses(_run):
 def test_and_are_not_if_they_refuse_or_find_something_else(witnesses, compiled, does):
     given = compiled(does)
     gpu, cpu, _ = witnesses()
-    assert [launch.kept for launch in gpu.kernels.launches] == [None] * 3
+    assert [one.kept for one in gpu.kernels.launches] == [None] * 2
     launched = [kernel.launched for kernel in given]
     rows, slots = torch.arange(9), torch.arange(30, 39)
     for witness in (gpu, cpu):
@@ -213,6 +213,21 @@ def test_and_are_not_if_they_refuse_or_find_something_else(witnesses, compiled, 
         witness.loaded(2, [operation(rows, slots)], ACK)
     assert [kernel.launched for kernel in given] == launched
     assert told(gpu) == told(cpu) == [(2, 9, 0, 0)]
+
+
+def test_a_kept_kernel_is_given_addresses_and_numbers(witnesses, monkeypatch):
+    gpu, _, _ = witnesses()
+    given = []
+    for one in gpu.kernels.launches:
+        one.kept = {(3, 1, 1): lambda *arguments, stream: given.append(arguments)}
+    rows, slots = torch.arange(9), torch.arange(30, 39)
+    gpu.kernels.sign(rows, slots, Stream())
+    gpu.kernels.compare(rows, slots, gpu._copies[1], Stream())
+    tables = gpu.signatures.data_ptr(), gpu._seen.data_ptr()
+    lie = rows.data_ptr(), slots.data_ptr(), 9
+    assert [arguments[2:7] for arguments in given] == [(*tables, *lie), (*tables, gpu._counts.data_ptr(), *lie[:2])]
+    assert given[1][7:9] == (9, gpu._copies[1].data_ptr())
+    assert all(type(number) is int for arguments in given for number in arguments)
 
 
 def test_after_the_warm_up_nothing_is_known(witnesses):

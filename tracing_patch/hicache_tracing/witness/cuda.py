@@ -9,8 +9,8 @@ Order of events, none of which the engine's streams or thread wait for:
   until it has seen the transfer finished; if rows leave the device after that and before the comparison is done, its
   result is void: unseen, not damaged.
 
-Counters run on for ever on the device; after each comparison a kernel copies them to pinned memory, and the difference
-to the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (a token's KV in bytes).
+Counters run on for ever on the device; each comparison ends with a copy of them in pinned memory, and the difference to
+the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (a token's KV in bytes).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CudaWitness:
         if len(widths) != 1 or len(strides) != 1:
             raise UnwitnessableError("layers of different row sizes")
         self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
-        self._counts = torch.zeros(2, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
+        self._counts = torch.zeros(3, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
         told = torch.zeros((PENDING + 1, 2), dtype=torch.int64, pin_memory=True)
         self._copies, self._told = told.unbind(), told.numpy()
         self._staging = torch.zeros(STAGED, dtype=torch.int64, pin_memory=True)
@@ -118,8 +118,7 @@ class CudaWitness:
             if step is not None:
                 step()
             torch.cuda.synchronize(self._device)
-            self.kernels.compare(rows, slots, self._stream)
-            self.kernels.tell(self._copies[0], self._stream)
+            self.kernels.compare(rows, slots, self._copies[0], self._stream)
             torch.cuda.synchronize(self._device)
             found += [self.signatures[0].item(), *self._copies[0].tolist()]
         return found
@@ -173,8 +172,7 @@ class CudaWitness:
         self._copy = (copy + 1) % (PENDING + 1)
         stream = self._stream
         stream.wait_event(ack.finish_event)
-        self.kernels.compare(self._rows(device), slots, stream)
-        self.kernels.tell(self._copies[copy], stream)
+        self.kernels.compare(self._rows(device), slots, self._copies[copy], stream)
         done = self._recorded()
         cost = perf_counter_ns() - started
         self._pending.append(_Comparison(transfer, tokens, copy, slots, done, cost))
@@ -234,8 +232,9 @@ class CudaWitness:
         if host.is_cuda:
             return self._wide(host)
         count = host.numel()
-        if self._staged + count > STAGED and self._stream.query():  # nothing of ours is still to read it
-            self._staged = 0
+        idle = not (self._pending or self._signing)
+        if (idle or self._staged + count > STAGED) and self._stream.query():  # nothing of ours is still to read it
+            self._staged = 0  # and what was written last is still in the processor's caches
         fits = self._staged + count <= STAGED
         if not fits:
             staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)

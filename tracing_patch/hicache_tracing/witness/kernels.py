@@ -19,7 +19,7 @@ SLOTS = 4  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
 FEW = tl.constexpr(2)  # buffers
 
-_pointers = ["pointers", "keys", "rows", "slots", "signatures", "seen"]
+_pointers = ["pointers", "keys", "signatures", "seen", "rows", "slots"]
 
 
 @triton.jit
@@ -62,7 +62,7 @@ def _signatures(
 
 @triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=_pointers)
 def _sign(
-    pointers, keys, rows, slots, signatures, seen, count,
+    pointers, keys, signatures, seen, rows, slots, count,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
@@ -73,9 +73,9 @@ def _sign(
     tl.store(seen + slot, tl.full((SLOTS,), 1, dtype=tl.int8), mask=live)
 
 
-@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=[*_pointers, "counts"])
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=[*_pointers, "counts", "told"])
 def _compare(
-    pointers, keys, rows, slots, signatures, seen, count, counts,
+    pointers, keys, signatures, seen, counts, rows, slots, count, told,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
@@ -90,19 +90,20 @@ def _compare(
     strangers = tl.sum(unseen.to(tl.int64))
     tl.atomic_add(counts, mismatches, mask=mismatches > 0)
     tl.atomic_add(counts + 1, strangers, mask=strangers > 0)
-
-
-@triton.jit(do_not_specialize_on_alignment=["counts", "told"])
-def _tell(counts, told):
-    number = tl.arange(0, 2)
-    tl.store(told + number, tl.load(counts + number))
+    done = tl.atomic_add(counts + 2, 1)
+    if done == tl.num_programs(0) - 1:  # the last program tells what all of them have counted
+        number = tl.arange(0, 2)
+        tl.store(told + number, tl.atomic_add(counts + number, tl.zeros((2,), dtype=tl.int64)))
+        tl.store(counts + 2, tl.zeros((), dtype=tl.int64))
 
 
 class Kernels:
-    """The kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots)``, ``tell(told)``.
+    """The kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots, told)``.
 
-    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory), ``told``
-    two int64 in pinned memory. Launched on ``stream``, else on the current one; they never wait.
+    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory). ``counts``
+    three int64 on the GPU: mismatched and unseen since the start, and programs done of the comparison under way;
+    ``told`` two in pinned memory, which get a copy of the first two. Launched on ``stream``, else on the current one;
+    they never wait.
     """
 
     def __init__(
@@ -117,25 +118,18 @@ class Kernels:
         width: int,
         stride: int,
     ) -> None:
-        self._sources = (pointers, keys)
-        self._tables = (signatures, seen)
-        self._counts = counts
+        tables = (pointers, keys, signatures, seen)
         shape = (buffers, width, stride, SLOTS, WORDS)
-        self._sign, self._compare = Launch(_sign, *shape), Launch(_compare, *shape)
-        self._tell = Launch(_tell)
+        self._sign, self._compare = Launch(_sign, tables, shape), Launch(_compare, (*tables, counts), shape)
 
     def sign(self, rows: Any, slots: Any, stream: Any = None) -> None:
         count = rows.numel()
-        self._sign(stream, -(-count // SLOTS), *self._sources, rows, slots, *self._tables, count)
+        self._sign(stream, -(-count // SLOTS), rows, slots, count)
 
-    def compare(self, rows: Any, slots: Any, stream: Any = None) -> None:
+    def compare(self, rows: Any, slots: Any, told: Any, stream: Any = None) -> None:
         count = rows.numel()
-        self._compare(stream, -(-count // SLOTS), *self._sources, rows, slots, *self._tables, count, self._counts)
-
-    def tell(self, told: Any, stream: Any = None) -> None:
-        """Copy the counts: mismatched, unseen."""
-        self._tell(stream, 1, self._counts, told)
+        self._compare(stream, -(-count // SLOTS), rows, slots, count, told)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        return self._sign, self._compare, self._tell
+        return self._sign, self._compare
