@@ -26,10 +26,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import After, Before, Seam, around
+from hicache_tracing.guard import Before, Seam, around
 from hicache_tracing.records import Kind
 from hicache_tracing.seams import ALL
-from hicache_tracing.seams.base import nothing_after, nothing_before
 from hicache_tracing.session import Session
 
 ROUNDS, CALLS = 40, 2_000
@@ -52,10 +51,10 @@ def engine_function(*_args: object, **_kwargs: object) -> None:
     return None
 
 
-def wrapped(session: Session, before: Before, after: After = nothing_after) -> Callable[..., None]:
+def wrapped(session: Session, before: Before) -> Callable[..., None]:
     seam = session.new_seam("benchmark")
     seam.fire()
-    return around(engine_function, seam, before, after)
+    return around(engine_function, seam, before)
 
 
 def variants(session: Session) -> dict[str, Callable[[], object]]:
@@ -80,7 +79,7 @@ def variants(session: Session) -> dict[str, Callable[[], object]]:
     return {
         EMPTY: engine_function,
         "wrapper, seam off": off,
-        "wrapper alone": wrapped(session, nothing_before),
+        "wrapper alone": wrapped(session, lambda _args, _kwargs: None),
         "record alone": lambda: write(ADMIT, key(RID), *NUMBERS),
         "wrapper and record": wrapped(session, record),
         "OpenTelemetry span inline": span,

@@ -10,7 +10,7 @@ import pytest
 
 from hicache_tracing import plugin, recorder, session
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import FAULTS_ALLOWED, around
+from hicache_tracing.guard import FAULTS_ALLOWED, Steps, around
 from hicache_tracing.records import Kind, SeamState
 from hicache_tracing.seams import ALL
 from hicache_tracing.seams.base import Target
@@ -54,12 +54,12 @@ def tripped(engine: Engine) -> set[str]:
 def failing(target: Target, calls: Counter, steps: tuple[str, ...] = STEPS) -> Target:
     """The same seam, whose steps raise: given both, the one before and the one after in turn."""
 
-    def hooks(session: Session):
-        before, after, *ending = target.hooks(session)
+    def hooks(session: Session) -> Steps:
+        sound = target.hooks(session)
 
         def broken_before(args, kwargs):
             if steps == STEPS and calls[target.seam] % 2:
-                return before(args, kwargs)
+                return sound.before(args, kwargs) if sound.before is not None else None
             raise _counted(target.seam)
 
         def broken_after(*_):
@@ -69,7 +69,10 @@ def failing(target: Target, calls: Counter, steps: tuple[str, ...] = STEPS) -> T
             calls[seam] += 1
             return OurFault(seam)
 
-        return (broken_before if "before" in steps else before), (broken_after if "after" in steps else after), *ending
+        broken = {"before": broken_before, "after": broken_after, "idle": broken_after, "ending": broken_after}
+        return sound._replace(
+            **{step: broken[step] for step in steps if step in STEPS or getattr(sound, step) is not None}
+        )
 
     return Target(target.module, target.owner, target.name, target.forms, hooks, target.unless)
 
@@ -94,7 +97,7 @@ def test_one_seam_fails(monkeypatch, tmp_path, release, seam):
 
 @pytest.mark.parametrize("release", RELEASES)
 class TestEverythingFailsAtOnce:
-    @pytest.mark.parametrize("steps", [("before",), ("after",), STEPS], ids="-".join)
+    @pytest.mark.parametrize("steps", [("before",), ("after",), STEPS, ("ending",), ("idle",)], ids="-".join)
     def test_every_step(self, monkeypatch, tmp_path, release, steps):
         calls: Counter = Counter()
         monkeypatch.setattr(plugin, "ALL", tuple(failing(target, calls, steps) for target in ALL))

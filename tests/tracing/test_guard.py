@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 
-from hicache_tracing.guard import FAULTS_ALLOWED, Seam, around
+from hicache_tracing.guard import FAULTS_ALLOWED, Seam, Steps, around
 from hicache_tracing.records import SeamState
 
 
@@ -274,3 +274,44 @@ class TestOff:
         for _ in range(3):
             watched.call()
         assert told == [True]
+
+
+class TestAFunctionThatPolls:
+    """``idle`` is asked first; where it says yes, nothing else of ours runs."""
+
+    def call(self, idle, told=None):
+        seam = Seam("Tree.check", lambda seam: None if told is None else told.append(seam.fired))
+        steps = Steps(lambda _args, _kwargs: self.ran.append("before"), lambda *_: self.ran.append("after"), idle=idle)
+        self.ran: list[str] = []
+        return seam, around(lambda *args, **kwargs: (args, kwargs), seam, *steps)
+
+    def test_that_has_nothing_to_tell_is_the_engines_own_call(self):
+        told: list[bool] = []
+        seam, call = self.call(lambda args: args == (1,), told)
+        assert call(1, a=2) == ((1,), {"a": 2})
+        assert call(1) == ((1,), {})
+        assert (self.ran, seam.faults) == ([], 0)
+        assert told == [True], "that it has been called is told, once"
+
+    def test_that_has_something_to_tell_takes_every_step(self):
+        seam, call = self.call(lambda args: args == (1,))
+        assert call(2, a=2) == ((2,), {"a": 2})
+        assert (self.ran, seam.fired) == (["before", "after"], True)
+
+    def test_that_cannot_be_asked_is_a_fault(self):
+        seam, call = self.call(lambda args: args[0].queue == [])
+        assert [call(1) for _ in range(7)] == [((1,), {})] * 7
+        assert (self.ran, seam.faults, seam.state) == ([], FAULTS_ALLOWED, SeamState.TRIPPED)
+
+    def test_raises_what_the_engine_raises_with_nothing_of_ours_in_it(self):
+        error = ValueError("host")
+
+        def host():
+            raise error
+
+        for idle in (True, False):
+            seam = Seam("Tree.check", lambda _: None)
+            with pytest.raises(ValueError, match="host") as caught:
+                around(host, seam, idle=lambda _args, idle=idle: idle)()
+            assert caught.value is error
+            assert error.__context__ is None

@@ -7,7 +7,6 @@ import pytest
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import around
 from hicache_tracing.records import ABSENT, Kind
-from hicache_tracing.seams.base import nothing_before
 from hicache_tracing.session import MAX_RIDS, Session
 
 from .engines import engine as running
@@ -62,7 +61,7 @@ class TestMemory:
 def test_a_call_under_way_when_it_falls_silent_writes_no_more(session):
     """A process may fork inside an engine function: the child comes back from it with a ring that is its parent's."""
     path, seam = session.recorder.path, session.new_seam("fork")
-    call = around(session.silence, seam, nothing_before, lambda *_: session.write(Kind.WEIGHTS, session.key("x"), 1))
+    call = around(session.silence, seam, after=lambda *_: session.write(Kind.WEIGHTS, session.key("x"), 1))
     call()
     assert read(path).head == 0
     assert seam.faults == 0

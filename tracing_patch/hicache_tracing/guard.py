@@ -6,7 +6,7 @@ import functools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from hicache_tracing.records import SeamState
 
@@ -17,6 +17,20 @@ FAULTS_ALLOWED = 5
 Before = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 After = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]
 Ending = Callable[[Any], None]
+Idle = Callable[[tuple[Any, ...]], bool]
+
+
+class Steps(NamedTuple):
+    """What a seam does around a call of its engine function. Each step is shielded; one that is None costs nothing."""
+
+    before: Before | None = None
+    """``before(args, kwargs)`` returns the token that the later steps get."""
+    after: After | None = None
+    """``after(token, result, args, kwargs)``: the engine's function has returned."""
+    ending: Ending | None = None
+    """``ending(token)`` takes back what ``before`` put up for the time of the call, also when the function raises."""
+    idle: Idle | None = None
+    """``idle(args)`` is asked first: True where this call, as most of a function that polls, has nothing to tell."""
 
 
 class Seam:
@@ -71,13 +85,16 @@ def say(message: str, *values: object) -> None:
 
 
 def around(
-    call: Callable[..., Any], seam: Seam, before: Before, after: After, ending: Ending | None = None
+    call: Callable[..., Any],
+    seam: Seam,
+    before: Before | None = None,
+    after: After | None = None,
+    ending: Ending | None = None,
+    idle: Idle | None = None,
 ) -> Callable[..., Any]:
-    """The wrapper of an engine function.
+    """The wrapper of an engine function, with the Steps of its seam.
 
-    ``before(args, kwargs)`` and ``after(token, result, args, kwargs)`` are shielded; the engine's own call stands
-    outside every ``except``: its arguments, result and exception pass through untouched. ``ending(token)`` takes back
-    what ``before`` put up for the time of the call, also when the engine's function raises.
+    The engine's own call stands outside every ``except``: its arguments, result and exception pass through untouched.
     """
 
     @functools.wraps(call)
@@ -86,7 +103,8 @@ def around(
             return call(*args, **kwargs)
         token = ready = None
         try:
-            token = before(args, kwargs)
+            if before is not None:
+                token = before(args, kwargs)
             ready = True
         except Exception as error:
             seam.fault(error)
@@ -96,9 +114,12 @@ def around(
             try:
                 result = call(*args, **kwargs)
             finally:
-                _shielded(ending, token, seam)
+                try:
+                    ending(token)
+                except Exception as error:
+                    seam.fault(error)
         try:
-            if ready:
+            if ready and after is not None:
                 after(token, result, args, kwargs)
             if not seam.fired:
                 seam.fire()
@@ -106,11 +127,23 @@ def around(
             seam.fault(error)
         return result
 
-    return wrapper
+    return wrapper if idle is None else _unless(idle, call, wrapper, seam)
 
 
-def _shielded(ending: Ending, token: Any, seam: Seam) -> None:
-    try:
-        ending(token)
-    except Exception as error:
-        seam.fault(error)
+def _unless(idle: Idle, call: Callable[..., Any], wrapper: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
+    """The wrapper of a function that polls: hundreds of calls a request, few of which find anything."""
+
+    @functools.wraps(call)
+    def poll(*args: Any, **kwargs: Any) -> Any:
+        if not seam.on:
+            return call(*args, **kwargs)
+        try:
+            telling = not idle(args)
+            if not seam.fired:
+                seam.fire()
+        except Exception as error:
+            seam.fault(error)
+            telling = False
+        return wrapper(*args, **kwargs) if telling else call(*args, **kwargs)
+
+    return poll

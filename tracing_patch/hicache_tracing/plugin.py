@@ -11,7 +11,7 @@ from types import ModuleType
 
 from hicache_tracing import import_hook
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import After, Before, Ending, Seam, around, say
+from hicache_tracing.guard import Seam, Steps, around, say
 from hicache_tracing.patching import Patch, Wrap, apply_all, defines, recognised
 from hicache_tracing.records import SeamState
 from hicache_tracing.seams import ALL
@@ -100,7 +100,7 @@ def _recognise(
     return patches, attached
 
 
-def _wrap(seam: Seam, steps: tuple[Before, After] | tuple[Before, After, Ending]) -> Wrap:
+def _wrap(seam: Seam, steps: Steps) -> Wrap:
     return lambda call: around(call, seam, *steps)
 
 

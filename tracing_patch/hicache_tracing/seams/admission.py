@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects, trace_context
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import ABSENT, Kind
 from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
@@ -14,7 +14,7 @@ ADMIT = Kind.ADMIT
 TRACE = Kind.TRACE
 
 
-def admission(session: Session) -> tuple[Before, After]:
+def admission(session: Session) -> Steps:
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[tuple[Any, int]]:
         # the engine's own guard: set on the first chunk, never again; a retracted request is not counted twice
         return [
@@ -43,7 +43,7 @@ def admission(session: Session) -> tuple[Before, After]:
             if parent is not None:
                 session.write(TRACE, key, *parent)
 
-    return before, after
+    return Steps(before, after)
 
 
 TARGETS = (

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hicache_tracing.guard import After, Before, Ending
+    from hicache_tracing.guard import Steps
     from hicache_tracing.session import Session
 
-Hooks = Callable[["Session"], "tuple[Before, After] | tuple[Before, After, Ending]"]
-"""The steps of a session; the third one takes back what the first put up, also when the engine's function raises."""
+Hooks = Callable[["Session"], "Steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,3 @@ def argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name:
     if len(args) > position:
         return args[position]
     return kwargs.get(name, default)
-
-
-def nothing_before(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-    return None
-
-
-def nothing_after(_token: Any, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-    return None

@@ -6,10 +6,10 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.cache_classes import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import ABSENT, EvictCause, Kind, SeamState, Tier
 from hicache_tracing.runs import host_runs
-from hicache_tracing.seams.base import Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 EVICT = Kind.EVICT
@@ -44,7 +44,7 @@ def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
     return kept
 
 
-def unified_leaf(session: Session) -> tuple[Before, After]:
+def unified_leaf(session: Session) -> Steps:
     """UnifiedRadixCache._evict_device_leaf, _demote: (node or its id, tracker of tokens)."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, int]:
@@ -59,41 +59,41 @@ def unified_leaf(session: Session) -> tuple[Before, After]:
         tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - before_tokens
         _left_device(session, args[0], node, tokens, kept=backed)
 
-    return before, after
+    return Steps(before, after)
 
 
-def unified_drop(session: Session) -> tuple[Before, After]:
+def unified_drop(session: Session) -> Steps:
     """UnifiedRadixCache._drop_subtree_no_host: the same, and no copy stays."""
-    before, _ = unified_leaf(session)
+    before = unified_leaf(session).before
 
     def after(token: tuple[Any, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - token[2]
         _left_device(session, args[0], token[0], tokens, kept=False)
 
-    return before, after
+    return Steps(before, after)
 
 
-def radix_demoted(session: Session) -> tuple[Before, After]:
+def radix_demoted(session: Session) -> Steps:
     """HiRadixCache._detach_backuped or _evict_backuped: returns the tokens that left."""
     return _radix(session, kept=True)
 
 
-def radix_dropped(session: Session) -> tuple[Before, After]:
+def radix_dropped(session: Session) -> Steps:
     """HiRadixCache._evict_regular and _drop_subtree_no_host: no host copy stays."""
     return _radix(session, kept=False)
 
 
-def _radix(session: Session, *, kept: bool) -> tuple[Before, After]:
+def _radix(session: Session, *, kept: bool) -> Steps:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return argument(args, kwargs, 1, "node", kwargs.get("root"))
 
     def after(node: Any, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         _left_device(session, args[0], node, int(result or 0), kept=kept)
 
-    return before, after
+    return Steps(before, after)
 
 
-def host_slots(session: Session) -> tuple[Before, After]:
+def host_slots(session: Session) -> Steps:
     """HiCacheController.evict_host(host_indices): HiRadix frees host slots through it."""
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -101,10 +101,10 @@ def host_slots(session: Session) -> tuple[Before, After]:
             tokens = len(argument(args, kwargs, 1, "host_indices"))
             session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, tokens)
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def host_tokens(session: Session) -> tuple[Before, After]:
+def host_tokens(session: Session) -> Steps:
     """UnifiedRadixCache.evict_host: returns the tokens freed, of full attention or of another component's state."""
 
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ def host_tokens(session: Session) -> tuple[Before, After]:
         if of_kv and isinstance(result, int) and result > 0:
             session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
 NODE = (("self", "node_id", "tracker"), ("self", "node", "tracker"))

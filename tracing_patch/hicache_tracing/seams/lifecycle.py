@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
 
-def scheduler_start(session: Session) -> tuple[Before, After]:
+def scheduler_start(session: Session) -> Steps:
     def before(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         session.open()
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         session.identify(args[0])
 
-    return before, after
+    return Steps(before, after)
 
 
 TARGETS = (

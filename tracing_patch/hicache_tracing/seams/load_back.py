@@ -6,7 +6,7 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.cache_classes import TREES
-from hicache_tracing.guard import After, Before, Ending
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind, LoadBackOutcome
 from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import LoadScope, Session
@@ -14,7 +14,7 @@ from hicache_tracing.session import LoadScope, Session
 LOAD_BACK = Kind.LOAD_BACK
 
 
-def load_back(session: Session) -> tuple[Before, After, Ending]:
+def load_back(session: Session) -> Steps:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[LoadScope, bytes, int, int, int]:
         asked = argument(args, kwargs, 1, "params")
         if asked is None:
@@ -48,7 +48,7 @@ def load_back(session: Session) -> tuple[Before, After, Ending]:
     def ending(_token: tuple[LoadScope, bytes, int, int, int]) -> None:
         session.load_scope = None
 
-    return before, after, ending
+    return Steps(before, after, ending)
 
 
 NEW = ("self", "params")

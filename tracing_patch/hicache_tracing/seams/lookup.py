@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
-from hicache_tracing.guard import After, Before, Ending
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, argument, nothing_after
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 LOOKUP = Kind.LOOKUP
@@ -19,7 +19,7 @@ LOOKUP = Kind.LOOKUP
 MAX_PROMISED = 4096  # requests whose promise is remembered; more wait only where the engine hides their end
 
 
-def lookup(session: Session) -> tuple[Before, After, Ending]:
+def lookup(session: Session) -> Steps:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         req = argument(args, kwargs, 1, "req")
         key = session.key(req.rid)
@@ -43,7 +43,7 @@ def lookup(session: Session) -> tuple[Before, After, Ending]:
             promised[key] = promise
         return session.enter(req.rid)  # last: a fault above must leave no request in charge
 
-    return before, nothing_after, session.leave
+    return Steps(before, ending=session.leave)
 
 
 TARGETS = (Target("sglang.srt.managers.schedule_policy", "PrefillAdder", "add_one_req", (("self", "req"),), lookup),)

@@ -6,9 +6,9 @@ from time import monotonic_ns
 from typing import Any
 
 from hicache_tracing import dialects
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, nothing_before
+from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
 MEMORY = Kind.MEMORY
@@ -16,7 +16,7 @@ MEMORY = Kind.MEMORY
 INTERVAL_NS = 10_000_000_000
 
 
-def idle(session: Session) -> tuple[Before, After]:
+def idle(session: Session) -> Steps:
     next_at = 0
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
@@ -27,7 +27,7 @@ def idle(session: Session) -> tuple[Before, After]:
         next_at = now + INTERVAL_NS
         session.write(MEMORY, b"", *dialects.memory(args[0], session.controller))
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
 MODULE = "sglang.srt.managers.scheduler"

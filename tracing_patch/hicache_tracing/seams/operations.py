@@ -6,17 +6,17 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.cache_classes import CONTROLLERS
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
 from hicache_tracing.runs import host_runs
-from hicache_tracing.seams.base import Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 LOAD = Kind.LOAD
 BACKUP = Kind.BACKUP
 
 
-def load(session: Session) -> tuple[Before, After]:
+def load(session: Session) -> Steps:
     """H2D. The tree may ask twice: a first refusal, an eviction, then again."""
 
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -44,10 +44,10 @@ def load(session: Session) -> tuple[Before, After]:
             extra=packed,
         )
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def write(session: Session) -> tuple[Before, After]:
+def write(session: Session) -> Steps:
     """D2H. Called inside insert (write-through: the request whose KV it is) or inside eviction (write-back)."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
@@ -81,7 +81,7 @@ def write(session: Session) -> tuple[Before, After]:
             extra=packed,
         )
 
-    return before, after
+    return Steps(before, after)
 
 
 TARGETS = tuple(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing.cache_classes import TREES
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, nothing_after
+from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
 RESET = Kind.RESET
 
 
-def reset(session: Session) -> tuple[Before, After]:
+def reset(session: Session) -> Steps:
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if args[0] is not session.tree:  # a tree under construction resets itself too
             return
@@ -23,7 +23,7 @@ def reset(session: Session) -> tuple[Before, After]:
             session.witness.forget()
         session.write(RESET, b"", loads, backups)
 
-    return before, nothing_after
+    return Steps(before)
 
 
 TARGETS = tuple(Target(module, owner, "reset", (("self",),), reset) for module, owner in TREES)

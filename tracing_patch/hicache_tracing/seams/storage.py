@@ -10,10 +10,10 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.cache_classes import CONTROLLERS, TREES
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome
 from hicache_tracing.runs import host_runs
-from hicache_tracing.seams.base import Target, argument, nothing_before
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 STORAGE_PREFETCH = Kind.STORAGE_PREFETCH
@@ -66,7 +66,7 @@ def _write(
     )
 
 
-def prefetch(session: Session) -> tuple[Before, After]:
+def prefetch(session: Session) -> Steps:
     """prefetch_from_storage: asked, or declined at once."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -82,7 +82,7 @@ def prefetch(session: Session) -> tuple[Before, After]:
         elif asked := len(argument(args, kwargs, 3, "new_input_tokens")):
             _write(session, request, None, _why_declined(tree, asked), asked=asked)
 
-    return before, after
+    return Steps(before, after)
 
 
 def _why_declined(tree: Any, asked: int) -> PrefetchOutcome:
@@ -97,7 +97,7 @@ def _why_declined(tree: Any, asked: int) -> PrefetchOutcome:
     return PrefetchOutcome.RATE_LIMITED if limited else PrefetchOutcome.DECLINED
 
 
-def result(session: Session) -> tuple[Before, After]:
+def result(session: Session) -> Steps:
     """_handle_prefetch_result(operation), 0.5.19+: what storage delivered is now in the host."""
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -105,10 +105,10 @@ def result(session: Session) -> tuple[Before, After]:
         request = getattr(operation, "handle", None) or operation.request_id
         _delivered(session, args[0], request, operation)
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def progress(session: Session) -> tuple[Before, After]:
+def progress(session: Session) -> Steps:
     """check_prefetch_progress(request), up to 0.5.18: the same, when the entry disappears."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -119,7 +119,7 @@ def progress(session: Session) -> tuple[Before, After]:
         if operation is not None and request not in args[0].ongoing_prefetch:
             _delivered(session, args[0], request, operation)
 
-    return before, after
+    return Steps(before, after)
 
 
 def _delivered(session: Session, tree: Any, request: Any, operation: Any) -> None:
@@ -133,7 +133,7 @@ def _delivered(session: Session, tree: Any, request: Any, operation: Any) -> Non
     _write(session, request, operation, PrefetchOutcome.TRANSFERRED, used=used, slots=slots)
 
 
-def revoke(session: Session) -> tuple[Before, After]:
+def revoke(session: Session) -> Steps:
     """revoke_pending_prefetch: given up, by its deadline or for lack of room or hit."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,10 +145,10 @@ def revoke(session: Session) -> tuple[Before, After]:
             outcome = PrefetchOutcome.DEADLINE if late else PrefetchOutcome.REVOKED
             _write(session, _request(args, kwargs), operation, outcome)
 
-    return before, after
+    return Steps(before, after)
 
 
-def used(session: Session) -> tuple[Before, After]:
+def used(session: Session) -> Steps:
     """pop_prefetch_loaded_tokens or _span: the admission takes what was prefetched for this request."""
 
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -156,10 +156,10 @@ def used(session: Session) -> tuple[Before, After]:
         if tokens:
             _write(session, _request(args, kwargs), None, PrefetchOutcome.USED, used=int(tokens))
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def storage_write(session: Session) -> tuple[Before, After]:
+def storage_write(session: Session) -> Steps:
     """controller.write_storage: a backup to storage queued; returns the engine's operation id."""
 
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -167,10 +167,10 @@ def storage_write(session: Session) -> tuple[Before, After]:
             tokens = len(argument(args, kwargs, 1, "host_indices"))
             session.write(STORAGE_BACKUP, b"", dialects.number(result), tokens, 0)
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def storage_drain(session: Session) -> tuple[Before, After]:
+def storage_drain(session: Session) -> Steps:
     """_drain_storage_control_queues_impl: backups whose entry disappears have been acknowledged."""
 
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
@@ -181,23 +181,23 @@ def storage_drain(session: Session) -> tuple[Before, After]:
             if operation not in args[0].ongoing_backup:
                 session.write(STORAGE_BACKUP, b"", dialects.number(operation), ABSENT, 1)
 
-    return before, after
+    return Steps(before, after)
 
 
-def _switch(session: Session, attached: int) -> tuple[Before, After]:
+def _switch(session: Session, attached: int) -> Steps:
     def after(_token: None, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if args[0] is session.tree:
             succeeded = bool(result[0]) if isinstance(result, tuple) else bool(result)
             session.write(STORAGE_ATTACH, b"", attached, int(succeeded))
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
-def attach(session: Session) -> tuple[Before, After]:
+def attach(session: Session) -> Steps:
     return _switch(session, 1)
 
 
-def detach(session: Session) -> tuple[Before, After]:
+def detach(session: Session) -> Steps:
     return _switch(session, 0)
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing import dialects
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, argument, nothing_after
+from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 FIRST_TOKEN = Kind.FIRST_TOKEN
 FINISH = Kind.FINISH
 
 
-def first_token(session: Session) -> tuple[Before, After]:
+def first_token(session: Session) -> Steps:
     """Scheduler.process_batch_result: requests of an extend batch that had no output token before, and have one now."""
+    decode: Any = object()  # the mode of the last batch that was no prefill; the engine's modes are single objects
+
+    def idle(args: tuple[Any, ...]) -> bool:
+        return len(args) > 1 and args[1].forward_mode is decode
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        nonlocal decode
         batch = argument(args, kwargs, 1, "batch")
         if not batch.forward_mode.is_extend():
+            decode = batch.forward_mode
             return []
         return [req for req in batch.reqs if not len(req.output_ids)]
 
@@ -36,10 +42,10 @@ def first_token(session: Session) -> tuple[Before, After]:
                     len(argument(args, kwargs, 1, "batch").reqs),
                 )
 
-    return before, after
+    return Steps(before, after, idle=idle)
 
 
-def finish(session: Session) -> tuple[Before, After]:
+def finish(session: Session) -> Steps:
     """mem_cache.common.release_kv_cache: the request gives its KV row back; retraction does so too, unfinished."""
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -56,7 +62,7 @@ def finish(session: Session) -> tuple[Before, After]:
                 dialects.number(getattr(req, "retraction_count", None)),
             )
 
-    return before, nothing_after
+    return Steps(before)
 
 
 TARGETS = (

@@ -8,70 +8,73 @@ from __future__ import annotations
 from typing import Any
 
 from hicache_tracing.cache_classes import CONTROLLERS, TREES
-from hicache_tracing.guard import After, Before
-from hicache_tracing.seams.base import Target, nothing_before
+from hicache_tracing.guard import Steps
+from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
 
-def start_loading(session: Session) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[int, list[Any]] | None:
+def start_loading(session: Session) -> Steps:
+    def idle(args: tuple[Any, ...]) -> bool:
+        return not args[0].load_queue or args[0] is not session.controller
+
+    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
         controller = args[0]
-        if controller is not session.controller:
-            return None
         moved = list(controller.load_queue) if session.witness is not None else []
         return len(controller.ack_load_queue), moved
 
-    def after(token: tuple[int, list[Any]] | None, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if token is None or len(args[0].ack_load_queue) <= token[0]:
+    def after(token: tuple[int, list[Any]], result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        acks = args[0].ack_load_queue
+        if len(acks) <= token[0]:
             return
-        ack = args[0].ack_load_queue[-1]
         producer = result if isinstance(result, int) else -1
-        transfer = session.submitted(session.loads, ack, producer)
+        transfer = session.submitted(session.loads, acks[-1], producer)
         if session.witness is not None:
-            session.witness.loaded(transfer, token[1], ack)
+            session.witness.loaded(transfer, token[1], acks[-1])
 
-    return before, after
+    return Steps(before, after, idle=idle)
 
 
-def start_writing(session: Session) -> tuple[Before, After]:
-    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[int, list[Any]] | None:
+def start_writing(session: Session) -> Steps:
+    def idle(args: tuple[Any, ...]) -> bool:
+        return not args[0].write_queue or args[0] is not session.controller
+
+    def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
         controller = args[0]
-        if controller is not session.controller:
-            return None
         moved = list(controller.write_queue) if session.witness is not None else []
         return len(controller.ack_write_queue), moved
 
-    def after(
-        token: tuple[int, list[Any]] | None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]
-    ) -> None:
-        if token is None or len(args[0].ack_write_queue) <= token[0]:
+    def after(token: tuple[int, list[Any]], _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        acks = args[0].ack_write_queue
+        if len(acks) <= token[0]:
             return
-        ack = args[0].ack_write_queue[-1]
-        transfer = session.submitted(session.backups, ack, -1)
+        transfer = session.submitted(session.backups, acks[-1], -1)
         if session.witness is not None and session.signing:
-            session.witness.backed_up(transfer, token[1], ack)
+            session.witness.backed_up(transfer, token[1], acks[-1])
 
-    return before, after
+    return Steps(before, after, idle=idle)
 
 
-def loading_check(session: Session) -> tuple[Before, After]:
+def loading_check(session: Session) -> Steps:
+    def idle(_args: tuple[Any, ...]) -> bool:
+        return not session.loads.open and session.witness is None
+
     def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        controller = session.controller
-        if controller is not None and session.loads.open:
-            session.drained(session.loads, controller.ack_load_queue)
+        if session.loads.open:
+            session.drained(session.loads, session.controller.ack_load_queue)
         if session.witness is not None:
             session.witness.report(session.write)
 
-    return nothing_before, after
+    return Steps(after=after, idle=idle)
 
 
-def writing_check(session: Session) -> tuple[Before, After]:
+def writing_check(session: Session) -> Steps:
+    def idle(_args: tuple[Any, ...]) -> bool:
+        return not session.backups.open
+
     def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        controller = session.controller
-        if controller is not None and session.backups.open:
-            session.drained(session.backups, controller.ack_write_queue)
+        session.drained(session.backups, session.controller.ack_write_queue)
 
-    return nothing_before, after
+    return Steps(after=after, idle=idle)
 
 
 SELF = (("self",),)

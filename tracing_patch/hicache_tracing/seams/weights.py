@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from hicache_tracing.guard import After, Before
+from hicache_tracing.guard import Steps
 from hicache_tracing.records import Kind
-from hicache_tracing.seams.base import Target, nothing_before
+from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
 
 WEIGHTS = Kind.WEIGHTS
 
 
-def update(session: Session) -> tuple[Before, After]:
+def update(session: Session) -> Steps:
     def after(_token: None, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if getattr(result, "success", True) is False:
             return
         session.weight_updates += 1
         session.write(WEIGHTS, b"", session.weight_updates)
 
-    return nothing_before, after
+    return Steps(after=after)
 
 
 OWNERS = (
