@@ -52,6 +52,7 @@ OUTCOMES = (
     "buffer_mode",
     "unknown",
 )
+DIFFERENCES = ("unplaced", "surplus")
 CAUSES = ("demoted", "dropped", "host_evicted")
 VERDICTS = ("corroborated", "proven", "consistent", "contradicted", "not_observed", "no_read")
 CONTENT_STATES = ("intact", "damaged", "not_checked")
@@ -99,6 +100,13 @@ HIT_TOKENS = _family(
     "counter",
     "Prompt tokens served from each tier, counted once a request, at admission.",
     ("tier",),
+)
+HIT_DIFFERENCE = _family(
+    "hicache_hit_difference_tokens",
+    "counter",
+    "Difference between what the engine calls cached and the sum of its tiers: unplaced (cached, in no tier), surplus "
+    "(in a tier, not cached). Measured, not made to fit: 0 while its accounts agree.",
+    ("kind",),
 )
 COMPUTED_TOKENS = _family("hicache_computed_tokens", "counter", "Prompt tokens that had to be computed.")
 PROMPT_TOKENS = _family("hicache_prompt_tokens", "counter", "Prompt tokens of admitted requests.")

@@ -22,6 +22,7 @@ class HitsCollector:
             if not leading:
                 continue  # no rank speaks for the engine: its logical tokens are not known
             families.by_label(names.HIT_TOKENS, engine, by_label(leading, "hit_tokens"))
+            families.by_label(names.HIT_DIFFERENCE, engine, by_label(leading, "hit_difference"))
             families.add(names.COMPUTED_TOKENS, engine, total(leading, "computed_tokens"))
             families.add(names.PROMPT_TOKENS, engine, total(leading, "prompt_tokens"))
             families.by_label(names.REQUESTS, engine, by_label(leading, "requests"))

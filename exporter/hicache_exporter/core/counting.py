@@ -27,6 +27,9 @@ def admission(totals: Totals, story: Story, row: Row) -> None:
     hits = served(device, host, storage, cached, story.loaded)
     for tier, tokens in hits.items():
         totals.hit_tokens[tier] += tokens
+    if cached != ABSENT:
+        unplaced = cached - sum(hits.values())
+        totals.hit_difference["unplaced" if unplaced > 0 else "surplus"] += abs(unplaced)
     story.serving = _serving(hits, unknown=device == ABSENT and cached == ABSENT)
     totals.requests[story.serving] += 1
     totals.promised_tokens += story.promised

@@ -28,6 +28,7 @@ class Totals:
     prompt_tokens: int = 0
     computed_tokens: int = 0
     hit_tokens: dict[str, int] = field(default_factory=lambda: _zeros(names.ALL_TIERS))
+    hit_difference: dict[str, int] = field(default_factory=lambda: _zeros(names.DIFFERENCES))
     requests: dict[str, int] = field(default_factory=lambda: _zeros(names.SERVING))
     ttft: dict[str, Histogram] = field(default_factory=lambda: _histograms(names.SERVING, names.TTFT))
     transfers: dict[str, int] = field(default_factory=lambda: _zeros(names.DIRECTIONS))

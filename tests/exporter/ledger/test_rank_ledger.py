@@ -56,6 +56,35 @@ def test_a_promise_that_an_old_engine_credits_is_no_hit(ledger, scribe):
     assert ledger.totals.load_backs["over_quota"] == 1
 
 
+@pytest.mark.parametrize(
+    ("cached", "difference"),
+    [
+        (150, {"unplaced": 0, "surplus": 0}),
+        (170, {"unplaced": 20, "surplus": 0}),
+        (120, {"unplaced": 0, "surplus": 30}),
+        (ABSENT, {"unplaced": 0, "surplus": 0}),
+    ],
+)
+def test_the_sum_of_the_tiers_is_held_against_what_the_engine_calls_cached(ledger, scribe, cached, difference):
+    tiers = {"device_tokens": 100, "host_tokens": 50, "storage_tokens": 0}
+    scribe.load_back("c", 50, 50)
+    scribe.write(Kind.ADMIT, "c", prompt_tokens=300, computed_tokens=150, cached_tokens=cached, **tiers)
+    tell(ledger, scribe)
+    assert ledger.totals.hit_difference == difference
+    assert ledger.totals.hit_tokens == {"device": 100, "host": 50, "storage": 0, "unattributed": 0}
+
+
+def test_a_promise_that_was_not_kept_is_no_difference(ledger, scribe):
+    """An old engine credits the host with the promise, and counts what is really cached."""
+    scribe.lookup("c", 300, device=100, host=200)
+    scribe.load_back("c", 200, 0, outcome=LoadBackOutcome.OVER_QUOTA)
+    scribe.write(
+        Kind.ADMIT, "c", prompt_tokens=300, computed_tokens=200, cached_tokens=100, device_tokens=100, host_tokens=200
+    )
+    tell(ledger, scribe)
+    assert ledger.totals.hit_difference == {"unplaced": 0, "surplus": 0}
+
+
 def test_tokens_without_a_tier_are_unattributed_never_folded_into_one(ledger, scribe):
     scribe.write(
         Kind.ADMIT,

@@ -75,3 +75,13 @@ def test_damage_on_one_rank_is_reported_as_that_rank(tmp_path: Path) -> None:
     assert content is not None
     assert content.mismatched == 0, "this rank's own rows are intact"
     assert [(view.rank, view.mismatched) for view in proof.evidence.ranks] == [("tp1", 1)]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_what_real_engines_call_cached_is_the_sum_of_their_tiers(tmp_path: Path, name: str) -> None:
+    engine, proofs = replay(tmp_path, name)
+    assert proofs
+    assert {kind: sum(t.hit_difference[kind] for t in engine.totals.values()) for kind in ("unplaced", "surplus")} == {
+        "unplaced": 0,
+        "surplus": 0,
+    }

@@ -50,6 +50,8 @@ async def test_an_l2_read_is_seen_in_every_family_that_tells_of_it(sidecar, ring
         written.write(Kind.CONTENT, transfer_id=100, checked=299, mode=ContentMode.FULL, layers=4)
         found = series(await scrape(client))
     assert found["hicache_hit_tokens_total{tier=host}"] == 299
+    assert found["hicache_hit_difference_tokens_total{kind=unplaced}"] == 0
+    assert found["hicache_hit_difference_tokens_total{kind=surplus}"] == 0
     assert found["hicache_computed_tokens_total"] == 301
     assert found["hicache_prompt_tokens_total"] == 600
     assert found["hicache_requests_total{tier=host}"] == 1

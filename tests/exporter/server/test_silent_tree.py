@@ -1,4 +1,4 @@
-"""An engine whose tree loads back and counts nothing (HiMambaRadixCache of 0.5.10 to 0.5.12), watched by the recorder."""
+"""An engine whose tree loads back and counts nothing: HiMambaRadixCache of 0.5.10 to 0.5.12, beside its recorder."""
 
 import time
 
