@@ -30,5 +30,10 @@ def _process(found: Followed) -> RankProcess:
         born_ns=found.ring.header.created_ns,
         gpu_uuid=gpu_of(identity),
         l2_bytes=tokens * per_token if isinstance(tokens, int) and per_token is not None else None,
+        l2_pinned_bytes=_pinned(memory.get("host_pool"), memory.get("host_pinned")),
         memory=EngineMemory(memory.get("reserved"), memory.get("weights"), memory.get("kv_pool")),
     )
+
+
+def _pinned(pool: int | None, pinned: int | None) -> int | None:
+    return None if pool is None or pinned is None else pool * bool(pinned)

@@ -74,8 +74,8 @@ def _pinning_lost(s: Settings) -> Alert:
             f"and max_over_time({machine.PINNED_RATIO}[{s.windows.baseline}]) >= {least}"
         ),
         summary=(
-            f"Only {value('humanizePercentage')} of the L2 of rank {{{{ $labels.rank }}}} of {ENGINE} is locked or"
-            " pinned; it was all of it."
+            f"Only {value('humanizePercentage')} of the L2 of rank {{{{ $labels.rank }}}} of {ENGINE} is pinned;"
+            " it was all of it."
         ),
         action="Copies run slower and pages may be swapped: restart the engine with a memlock limit that fits.",
     )

@@ -74,11 +74,7 @@ SIDECAR_MEMORY = Query(
     highest(names.WITNESS_CGROUP, "instance", matchers={"kind": "current"}), "{{instance}}", optional=needs.CGROUP
 )
 RANK_L2 = Query(total(names.RANK_L2, "rank"), "rank {{rank}} L2 as configured", optional=needs.PROCESS)
-RANK_PINNED = Query(
-    total(names.RANK_MEMORY, "rank", matchers={"kind": "=~locked|pinned"}),
-    "rank {{rank}} locked or pinned",
-    optional=needs.PROCESS,
-)
+RANK_PINNED = Query(total(names.RANK_L2_PINNED, "rank"), "rank {{rank}} pinned", optional=needs.PROCESS)
 CGROUP_HEADROOM = Query(
     lowest(names.RANK_CGROUP, "engine", "rank", matchers={"kind": "headroom"}),
     "{{engine}} rank {{rank}}",

@@ -12,6 +12,6 @@ PINNED_RATIO = "hicache:l2_pinned_ratio:now"
 
 
 def recordings(settings: Settings) -> list[Recording]:
-    """A page counts as locked or as pinned, by the way it was done; the larger of the two is taken, never their sum."""
-    pinned = level(names.RANK_MEMORY, "max", ("rank",), {"kind": "=~locked|pinned"})
-    return [Recording(PINNED_RATIO, ratio(pinned, level(names.RANK_L2, keep=("rank",))))]
+    """By the process's own account: what a GPU's driver pins, the kernel counts neither as locked nor as pinned."""
+    pinned, configured = (level(family, keep=("rank",)) for family in (names.RANK_L2_PINNED, names.RANK_L2))
+    return [Recording(PINNED_RATIO, ratio(pinned, configured))]

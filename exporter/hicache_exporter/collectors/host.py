@@ -50,6 +50,7 @@ class HostCollector:
 
     def _rank(self, page: Page, rank: RankProcess, cgroups: Cgroups, nodes: Answer | None) -> None:
         page.add(names.RANK_L2, rank.l2_bytes, rank.engine, rank.rank)
+        page.add(names.RANK_L2_PINNED, rank.l2_pinned_bytes, rank.engine, rank.rank)
         visible = is_alive(rank.pid, rank.born_ns, self._host.root / "proc")
         page.add(names.RANK_VISIBLE, visible, rank.engine, rank.rank)
         if not visible:

@@ -17,4 +17,6 @@ class RankProcess(NamedTuple):
     gpu_uuid: str | None = None
     l2_bytes: int | None = None
     """Configured size of its host pool: host tokens times KV bytes of a token."""
+    l2_pinned_bytes: int | None = None
+    """Of its host pool, what is pinned: all of it or nothing."""
     memory: EngineMemory | None = None

@@ -95,12 +95,11 @@ def _host_memory(seen: Scrape) -> Check:
 
 def _pinning(facts: EngineFacts, seen: Scrape) -> Check:
     parts, lost = [], False
-    memory = _by_rank(seen, names.RANK_MEMORY, "kind")
+    held = seen.of(names.RANK_L2_PINNED, "rank")
     for (rank,), configured in seen.of(names.RANK_L2, "rank").items():
-        held = [memory.get(rank, {}).get(kind) for kind in ("pinned", "locked")]
-        pinned = max((amount for amount in held if amount is not None), default=None)
+        pinned = held.get((rank,))
         if pinned is None:
-            parts.append(f"rank {rank}: not visible from the sidecar")
+            parts.append(f"rank {rank}: not told by its recorder")
             continue
         parts.append(f"rank {rank}: {size(pinned)} pinned, L2 configured {size(configured)}")
         lost = lost or pinned < UNPINNED * configured

@@ -9,6 +9,7 @@ import pytest
 from hicache_exporter.collectors.host import HostCollector
 from hicache_exporter.core.rank_process import RankProcess
 from hicache_exporter.names import FAMILIES
+from hicache_exporter.rank_processes import rank_processes
 from hicache_exporter.sources.host import Host
 
 GIB = 1 << 30
@@ -74,6 +75,31 @@ def test_what_a_rank_holds_and_pins(scrape):
     assert found["hicache_rank_memory_bytes", *ENGINE, "pinned"] == 1 << 20
     assert found["hicache_rank_memory_bytes", *ENGINE, "locked"] == 0
     assert ("hicache_rank_memory_bytes", *ENGINE, "resident_shared") not in found
+
+
+@pytest.mark.parametrize("pinned", [GIB // 4, 0, None])
+def test_what_of_l2_is_pinned_is_told_by_the_process_itself(scrape, pinned):
+    """VmPin and VmLck are 0 beside 38 GB that a GPU's driver has pinned."""
+    found = scrape(ranks=[RANK._replace(l2_pinned_bytes=pinned)])
+    assert found.get(("hicache_rank_l2_pinned_bytes", *ENGINE)) == pinned
+
+
+@pytest.mark.parametrize(
+    ("memory", "pinned"),
+    [
+        ({"host_pool": 38, "host_pinned": 1}, 38),
+        ({"host_pool": 38, "host_pinned": 0}, 0),
+        ({"host_pool": 38}, None),
+        ({"host_pinned": 1}, None),
+    ],
+)
+def test_it_is_the_whole_pool_or_nothing_or_not_told(memory, pinned):
+    identity = SimpleNamespace(rank="tp0", facts={}, bytes_per_token=None)
+    ring = SimpleNamespace(header=SimpleNamespace(pid=7, created_ns=NOW))
+    ledger = SimpleNamespace(ended=False, identity=identity, memory=memory)
+    followed = {1: SimpleNamespace(ring=ring, ledger=ledger, engine=SimpleNamespace(label="a:1"))}
+    (rank,) = rank_processes(SimpleNamespace(followed=followed))
+    assert rank.l2_pinned_bytes == pinned
 
 
 def test_the_cgroup_of_a_rank_and_our_own(scrape):

@@ -15,7 +15,7 @@ SCRAPE = {
     'hicache_host_memory_bytes{kind="available"}': 40 * GIB,
     'hicache_rank_cgroup_memory_bytes{engine="a:1",rank="tp0",kind="limit"}': 64 * GIB,
     'hicache_rank_cgroup_memory_bytes{engine="a:1",rank="tp0",kind="current"}': 24 * GIB,
-    'hicache_rank_memory_bytes{engine="a:1",rank="tp0",kind="pinned"}': 11 * GIB,
+    'hicache_rank_l2_pinned_bytes{engine="a:1",rank="tp0"}': 11 * GIB,
     'hicache_rank_l2_configured_bytes{engine="a:1",rank="tp0"}': 11 * GIB,
     'hicache_rank_l2_configured_bytes{engine="b:2",rank="tp0"}': 99 * GIB,
     'hicache_rank_memory_node_ratio{engine="a:1",rank="tp0",node="1"}': 0.98,
@@ -55,11 +55,11 @@ def test_a_cgroup_without_a_limit_is_said_to_have_none():
 def test_all_of_l2_pinned_passes_and_less_is_a_warning():
     assert found()["pinning"].says == "rank tp0: 11.0 GiB pinned, L2 configured 11.0 GiB"
     assert found()["pinning"].state == "passed"
-    assert found(**{"kind=pinned": 5 * GIB})["pinning"].state == "warning"
+    assert found(**{"l2_pinned": 5 * GIB})["pinning"].state == "warning"
 
 
 def test_an_engine_on_the_cpu_pins_nothing_and_need_not():
-    check = found(replace(H200, device="cpu"), **{"kind=pinned": 0})["pinning"]
+    check = found(replace(H200, device="cpu"), **{"l2_pinned": 0})["pinning"]
     assert check.state == "passed"
     assert "pins nothing" in check.says
 
