@@ -51,50 +51,51 @@ class CacheEvents:
         self._moves = Moves(self._tally.forgot)
 
     def _load(self, row: Row) -> None:
-        node, tokens, identifier, runs, _, _, _, _ = numbers(row)
-        load = Operation(identifier, _TO_DEVICE, node, tokens, row[RID], row[SEQ], row[T_NS])
-        load.read = self._residency.loaded(load, unpack_runs(self._tally.extra(row[SEQ]), runs))
-        if row[RID] != _NOBODY:
-            load.story = self._requests.story(row)
-            if load.story.admit is None:
-                load.story.loads.append(load)
+        seq, _, _, _, t_ns, rid, node, tokens, identifier, runs, _, _, _, _ = row
+        load = Operation(identifier, _TO_DEVICE, node, tokens, rid, seq, t_ns)
+        load.read = self._residency.loaded(load, unpack_runs(self._tally.extra(seq), runs))
+        if rid != _NOBODY:
+            load.story = story = self._requests.story(row)
+            if story.admit is None:
+                story.loads.append(load)
         self._moves.queued(load)
         counting.load_queued(self._tally.totals, load)
 
     def _backup(self, row: Row) -> None:
-        node, tokens, identifier, runs, complete, accepted, _, _ = numbers(row)
-        story = self._requests.stories.get(row[RID])
+        seq, _, _, _, t_ns, rid, node, tokens, identifier, runs, complete, accepted, _, _ = row
+        story = self._requests.stories.get(rid)
         if story is not None:
             story.note(row)
         if not accepted:
             self._tally.totals.backups_refused += 1
             return
-        backup = Operation(identifier, _TO_HOST, node, tokens, row[RID], row[SEQ], row[T_NS])
+        backup = Operation(identifier, _TO_HOST, node, tokens, rid, seq, t_ns)
         backup.story = story
         self._moves.queued(backup)
         if complete:
-            self._residency.backed_up(backup, unpack_runs(self._tally.extra(row[SEQ]), runs))
+            self._residency.backed_up(backup, unpack_runs(self._tally.extra(seq), runs))
         else:
             self._residency.forget_slots()
 
     def _transfer(self, row: Row) -> None:
-        identifier, direction, operations, tokens, size, _, _, _ = numbers(row)
-        move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
-        self._moves.submitted(move, unpack_pairs(self._tally.extra(row[SEQ]), operations))
+        seq, _, _, _, t_ns, _, identifier, direction, operations, tokens, size, _, _, _ = row
+        move = Move(identifier, direction, tokens, size, seq, t_ns)
+        self._moves.submitted(move, unpack_pairs(self._tally.extra(seq), operations))
         for story in move.stories:
             story.note(row)
 
     def _transfer_done(self, row: Row) -> None:
-        identifier, direction, tokens, size, device_ns, finished, _, _ = numbers(row)
+        seq, _, _, _, t_ns, _, identifier, direction, tokens, size, device_ns, finished, _, _ = row
         device = None if device_ns == ABSENT else device_ns
-        move = self._moves.done(identifier, row[T_NS], device, finished=bool(finished))
+        move = self._moves.done(identifier, t_ns, device, finished=bool(finished))
         if move is None:  # its start was not seen: it still counts as a transfer
-            move = Move(identifier, direction, tokens, size, row[SEQ], row[T_NS])
-            move.finished, move.done_ns, move.device_ns = bool(finished), row[T_NS], device
+            move = Move(identifier, direction, tokens, size, seq, t_ns)
+            move.finished, move.done_ns, move.device_ns = bool(finished), t_ns, device
         exemplar = None
         for story in move.stories:
             story.note(row)
-            exemplar = exemplar or self._requests.sampled(story, (device or 0) / 1e9, row[T_NS])
+            if story.trace is not None:
+                exemplar = exemplar or self._requests.sampled(story, (device or 0) / 1e9, t_ns)
         self._ended(move)
         counting.transfer_done(self._tally.totals, move, self._bytes_per_token, exemplar)
         if move.direction == _TO_DEVICE and finished:
@@ -130,10 +131,10 @@ class CacheEvents:
             self._residency.filled_from_storage(unpack_runs(self._tally.extra(row[SEQ]), runs), row[T_NS])
 
     def _evict(self, row: Row) -> None:
-        tier, cause, node, tokens, runs, complete, _, _ = numbers(row)
+        seq, _, _, _, t_ns, _, tier, cause, node, tokens, runs, complete, _, _ = row
         if tier == _DEVICE:
-            kept = unpack_runs(self._tally.extra(row[SEQ]), runs) if complete else None
-            self._residency.left_device(node, cause, tokens, row[T_NS], row[SEQ], kept)
+            kept = unpack_runs(self._tally.extra(seq), runs) if complete else None
+            self._residency.left_device(node, cause, tokens, t_ns, seq, kept)
         counting.eviction(self._tally.totals, cause, tokens)
 
     def _reset(self, row: Row) -> None:

@@ -70,27 +70,15 @@ def decode(data: bytes, first: int, *, overwritable: int, complete: bool) -> Dec
     """
     slots = _Slots(data, first)
     result = Decoded()
-    rows, extras, rest = result.rows, result.extras, slots.rows
-    at, total = 0, len(rest)
-    while at < total:
-        if slots.sound(at):
-            row = rest[at]
-            span = row[SPAN]
-            if row[KIND] in KNOWN_KINDS:
-                rows.append(row)
-                if span > 1:
-                    extras[row[SEQ]] = data[(at + 1) * SLOT_SIZE : (at + span) * SLOT_SIZE]
-            else:
-                result.losses.append(Loss("unknown_kind", first + at, first + at + span - 1, 1))
-            at += span
-        elif not complete and slots.goes_on(at):
+    at = 0
+    while (at := slots.take_sound(at, result)) < slots.total:
+        if not complete and slots.goes_on(at):
             break
-        else:
-            start = at
+        start = at
+        at += 1
+        while at < slots.total and not slots.sound(at) and (complete or not slots.goes_on(at)):
             at += 1
-            while at < total and not slots.sound(at) and (complete or not slots.goes_on(at)):
-                at += 1
-            _count_damage(result.losses, slots, start, at, overwritable)
+        _count_damage(result.losses, slots, start, at, overwritable)
     result.next_seq = first + at
     return result
 
@@ -98,24 +86,41 @@ def decode(data: bytes, first: int, *, overwritable: int, complete: bool) -> Dec
 class _Slots:
     """The slots of one read, unpacked in bulk."""
 
-    __slots__ = ("_view", "first", "rows", "total")
+    __slots__ = ("_data", "first", "rows", "total")
 
     def __init__(self, data: bytes, first: int) -> None:
         self.rows: list[Row] = list(SLOT.iter_unpack(data))
         self.total = len(self.rows)
         self.first = first
-        self._view = memoryview(data)
+        self._data = data
+
+    def take_sound(self, at: int, into: Decoded) -> int:
+        """Take sound records from slot ``at`` on: position and checksum are as expected. Returns the first slot at
+        which none starts.
+        """
+        slots, data, first, total = self.rows, self._data, self.first, self.total
+        rows, extras, known = into.rows, into.extras, KNOWN_KINDS
+        while at < total:
+            row = slots[at]
+            seq, checksum, kind, span = row[:4]
+            start = at * SLOT_SIZE
+            stop = start + span * SLOT_SIZE
+            if seq != first + at or not 0 < span <= total - at:
+                break
+            if crc32(data[start + CHECKED_FROM : stop], seq & 0xFFFFFFFF) != checksum:
+                break
+            if kind not in known:
+                into.losses.append(Loss("unknown_kind", seq, seq + span - 1, 1))
+            else:
+                rows.append(row)
+                if span > 1:
+                    extras[seq] = data[start + SLOT_SIZE : stop]
+            at += span
+        return at
 
     def sound(self, at: int) -> bool:
-        """A record that may be trusted starts here: its position and its checksum are as expected."""
-        row = self.rows[at]
-        seq = row[SEQ]
-        span = row[SPAN]
-        if seq != self.first + at or not 0 < span <= self.total - at:
-            return False
-        start = at * SLOT_SIZE
-        checked = self._view[start + CHECKED_FROM : start + span * SLOT_SIZE]
-        return crc32(checked, seq & 0xFFFFFFFF) == row[CHECKSUM]
+        """A record that may be trusted starts here."""
+        return self.take_sound(at, Decoded()) > at
 
     def goes_on(self, at: int) -> bool:
         """A record seems to start here that ends behind the data."""

@@ -38,7 +38,7 @@ class IntervalMap(Generic[V]):
         if low < len(self._starts) and self._starts[low] == start and self._ends[low] == end:
             before, self._values[low] = self._values[low], value
             return [(start, end, before)]
-        return self._put(low, start, end, [(start, end, value)])
+        return self._put(low, start, end, [start], [end], [value])
 
     def change(self, start: int, end: int, new: Callable[[int, V], V]) -> None:
         """Put ``new(length, value)`` in the place of every value in [start, end); it is asked once a part."""
@@ -59,19 +59,26 @@ class IntervalMap(Generic[V]):
 
     def cut(self, start: int, end: int) -> list[Piece[V]]:
         """Uncover [start, end). Returns the parts that it covered before, in order."""
-        return self._put(bisect_right(self._ends, start), start, end, [])
+        return self._put(bisect_right(self._ends, start), start, end, [], [], [])
 
-    def _put(self, low: int, start: int, end: int, pieces: list[Piece[V]]) -> list[Piece[V]]:
+    def _put(
+        self, low: int, start: int, end: int, starts: list[int], ends: list[int], values: list[V]
+    ) -> list[Piece[V]]:
+        """Put the given pieces, of none or one, in the place of all that covers [start, end)."""
         high = bisect_left(self._starts, end, low)
         replaced = self._clipped(low, high, start, end)
         if low < high:
             if self._starts[low] < start:
-                pieces.insert(0, (self._starts[low], start, self._values[low]))
+                starts.insert(0, self._starts[low])
+                ends.insert(0, start)
+                values.insert(0, self._values[low])
             if self._ends[high - 1] > end:
-                pieces.append((end, self._ends[high - 1], self._values[high - 1]))
-        self._starts[low:high] = [piece[0] for piece in pieces]
-        self._ends[low:high] = [piece[1] for piece in pieces]
-        self._values[low:high] = [piece[2] for piece in pieces]
+                starts.append(end)
+                ends.append(self._ends[high - 1])
+                values.append(self._values[high - 1])
+        self._starts[low:high] = starts
+        self._ends[low:high] = ends
+        self._values[low:high] = values
         return replaced
 
     def _clipped(self, low: int, high: int, start: int, end: int) -> list[Piece[V]]:

@@ -55,7 +55,7 @@ class RankLedger:
         self._tally = Tally(Totals())
         self._requests = Requests(self._tally, clock, leads=identity.leads)
         self._cache = CacheEvents(self._requests, self._tally, identity.bytes_per_token)
-        self._tellers: dict[int, Callable[[Row], None]] = {
+        tellers: dict[int, Callable[[Row], None]] = {
             **dict.fromkeys(Kind, self._nothing),
             **self._requests.tellers,
             **self._cache.tellers,
@@ -66,6 +66,7 @@ class RankLedger:
             Kind.STORAGE_BACKUP: self._storage_at_work,
             Kind.STORAGE_PREFETCH: self._storage_prefetch,
         }
+        self._tellers = {int(kind): tell for kind, tell in tellers.items()}  # looked up for every record
         self._seams: dict[str, str] = {}
         self._has_storage = bool(identity.facts.get("storage_backend"))
 

@@ -6,6 +6,7 @@ Host slots are the stable identity. Node ids are not: a node that splits leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 from hicache_exporter.core.intervals import IntervalMap
@@ -16,6 +17,8 @@ MAX_INTERVALS = 1 << 18
 MAX_NODES = 1 << 16
 
 _DEMOTED = EvictCause.DEMOTED  # bound once: looking up an enum's member takes 0.1 us
+
+_demoted_before, _since_ns = attrgetter("demoted_before"), attrgetter("since_ns")
 
 Run = tuple[int, int]
 """(first host slot, count)"""
@@ -184,8 +187,9 @@ class Residency:
         left = exactly = unfinished = 0
         whole, returned = bool(tokens), False
         # the latest first: what left since then can't also account for those that were there before
-        for copy, count in sorted(tokens.items(), key=lambda item: -item[0].demoted_before):
-            backup = copy.backup
+        copies = sorted(tokens, key=_demoted_before, reverse=True) if len(tokens) > 1 else tokens
+        for copy in copies:
+            backup, count = copy.backup, tokens[copy]
             by_backup[backup] = by_backup.get(backup, 0) + count
             unfinished += 0 if backup.finished else count
             if copy.left is not None:
@@ -201,12 +205,12 @@ class Residency:
                 departures[backup.node] = departure
             whole = whole and gone
             returned = returned or (copy.returned and not gone and accounted < count)
-        itself = self._departed(load.node, min(copy.since_ns for copy in tokens)) if tokens else None
+        itself = self._departed(load.node, min(map(_since_ns, tokens))) if tokens else None
         if itself is not None:
             departures[load.node] = itself
         return SlotsRead(
             slots=slots,
-            shares=tuple(Share(backup, count) for backup, count in by_backup.items()),
+            shares=tuple(map(Share._make, by_backup.items())),
             unfinished_tokens=unfinished,
             left_tokens=left + exactly,
             node_left=whole or itself is not None,

@@ -18,7 +18,7 @@ from hicache_exporter.sources.ring_file import RingRefusedError, open_ring_file
 from hicache_tracing import records
 from hicache_tracing.records import HEADER_SIZE, SLOT_SIZE, SeamState
 
-READ_SLOTS = 4096  # half a megabyte, about 15 ms of work: then others get their turn
+READ_SLOTS = 1024  # 128 KiB, a few ms of work: then others get their turn, and it is still in the processor's cache
 COUNTERS = struct.Struct("<QQQ")  # head, closed, dropped
 assert (records.HEAD_OFFSET, records.CLOSED_OFFSET, records.DROPPED_OFFSET) == (64, 72, 80)
 
