@@ -10,6 +10,7 @@ import pytest
 from hicache_exporter import follower as follower_module
 from hicache_exporter.core.identity import Identity
 from hicache_exporter.follower import LOOK_NS, SCAN_NS, Follower
+from hicache_exporter.sources.ring import READ_SLOTS
 from hicache_exporter.sources.ring_folder import RingFolder
 
 from ..scribe import IDENTITY, MS, RingFile
@@ -229,7 +230,7 @@ def test_a_dead_process_with_much_to_tell_is_read_to_the_end_and_was_never_alive
     for index in range(10000):
         written.lookup(f"r{index % 7}", 1)
     follow = Follow(folder)
-    for _ in range(5):
+    for _ in range(-(-10000 // READ_SLOTS) + 2):
         follow.round()
         assert not any(follow.alive())
     assert follow.engine.totals["tp0"].records == 10000
