@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 from itertools import pairwise
@@ -89,6 +90,22 @@ def test_no_token_of_a_prompt_is_in_the_ring(release, tmp_path):
         assert struct.pack("<q", token) not in ring
         assert struct.pack("<2i", token, after) not in ring
         assert str(token).encode() not in ring
+
+
+def test_no_key_of_the_engine_is_in_the_ring(release, tmp_path):
+    keys = {"api_key": "planted-api-key", "admin_api_key": "planted-admin-key", "hf_token": "planted-token"}
+    with running(release, tmp_path, **keys) as engine:
+        engine.serve("one", list(range(300)))
+        ring = Path(engine.session.recorder.path).read_bytes()
+    assert b"tiny-chat" in ring
+    assert b"planted" not in ring
+
+
+def test_it_starts_no_thread(release, tmp_path):
+    before = set(os.listdir("/proc/self/task"))
+    with running(release, tmp_path) as engine:
+        workload.run(engine)
+        assert set(os.listdir("/proc/self/task")) <= before
 
 
 # -- ranks -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The live page: complete, from here only, and harmless whatever an engine is called."""
 
 import asyncio
+import logging
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from hicache_exporter.sources.targets import parse_target
 
 from ..engine.faulty import FaultyEngine
+from ..engine.samples import PLANTED
 from ..scribe import IDENTITY, RingFile
 
 PAGE = files("hicache_exporter").joinpath("page")
@@ -128,6 +130,21 @@ async def test_an_engine_that_nobody_records_tells_the_sizes_of_its_tiers_itself
         (card,) = (await state_of(client))["engines"]
     assert (card["up"], card["recorded"], card["counted"]) == (True, "never", None)
     assert card["capacity_tokens"]["device"] > 0
+
+
+async def test_no_key_of_an_engine_is_on_any_page_or_in_the_log(sidecar, rings, caplog):
+    """Its /server_info is full of them."""
+    written, engine = RingFile(rings), FaultyEngine("good")
+    with caplog.at_level(logging.DEBUG):
+        async with engine.running(0), sidecar(engines=(parse_target(engine.address),)) as client:
+            written.cold_request("a")
+            pages = []
+            for path in ("/", "/metrics", "/state", "/proofs", "/proofs/a", "/proofs/nobody", "/nothing", "/runbooks/"):
+                async with client.get(path) as answer:
+                    pages.append(await answer.text())
+    assert engine.asked["/server_info"] > 0
+    assert f'engine="{engine.address}"' in pages[1]
+    assert not [key for key in PLANTED if key in "".join(pages) + caplog.text]
 
 
 async def test_the_state_says_from_when_on_it_counts_and_what_other_rings_there_are(sidecar, rings):
