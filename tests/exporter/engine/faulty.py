@@ -136,6 +136,14 @@ class FaultyEngine:
     async def _other_program(self, request):
         return web.Response(text="# TYPE node_load1 gauge\nnode_load1 0.5\n")
 
+    async def _json(self, request):
+        return web.Response(text='{"sglang:num_running_reqs": 1}\n', content_type="application/json")
+
+    async def _mistyped(self, request):
+        """The numbers are right; what is said of them is not."""
+        text = self.text.replace(" counter\n", " gauge\n").replace(" histogram\n", " untyped\n")
+        return web.Response(body=text.encode(), content_type="application/json")
+
     async def _huge(self, request):
         return web.Response(body=b'sglang:x{a="b"} 1\n' * (HUGE // 18))
 

@@ -33,6 +33,7 @@ FAULTS = {
     "blank": "empty",
     "login_page": "not_metrics",
     "other_program": "not_metrics",
+    "json": "not_metrics",
     "huge": "too_large",
     "gzip_bomb": "too_large",
     "false_gzip": "decode",
@@ -50,7 +51,7 @@ async def refreshed(engines, seconds=2.0):
     return report
 
 
-@pytest.mark.parametrize("mode", ["good", "gzipped", "chunked"])
+@pytest.mark.parametrize("mode", ["good", "gzipped", "chunked", "mistyped"])
 async def test_a_good_answer_however_it_is_sent(world, mode):
     engine = await world.start(FaultyEngine(mode))
     report = await refreshed(await world.read(engine.address))
