@@ -81,7 +81,10 @@ class Transfer(_Fact, frozen=True, kw_only=True):
     request_tokens: int
     """Tokens of it that this request asked for."""
     bytes: int | None
+    queued_ns: int | None = None
+    """When the first of its operations was queued: none of its bytes moved before. None: an older sidecar's evidence."""
     submitted_ns: int
+    """When the engine had handed it to the device. Its first bytes may have moved by then: of a copy page by page most."""
     finished_ns: int | None = None
     """When the engine saw it finished; None: never seen finished."""
     finished: bool | None = None

@@ -24,7 +24,11 @@ def claim_of(transfers: Iterable[Transfer] | None) -> Claim | None:
     ends = [transfer.finished_ns for transfer in found if transfer.finished and transfer.finished_ns is not None]
     if not found or len(sizes) < len(found) or len(ends) < len(found):
         return None
-    return Claim(sum(sizes), min(transfer.submitted_ns for transfer in found), max(ends))
+    return Claim(sum(sizes), min(map(_begin, found)), max(ends))
+
+
+def _begin(transfer: Transfer) -> int:
+    return transfer.submitted_ns if transfer.queued_ns is None else transfer.queued_ns
 
 
 def physical(claim: Claim, seen: BusWindow) -> Physical:

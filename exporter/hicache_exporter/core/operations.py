@@ -74,6 +74,7 @@ class Move:
         "finished",
         "identifier",
         "operations",
+        "queued_ns",
         "requests",
         "seq",
         "spanned",
@@ -89,6 +90,7 @@ class Move:
         self.bytes = size
         self.seq = seq
         self.submitted_ns = submitted_ns
+        self.queued_ns = submitted_ns  # of the first of its operations: before that none of its bytes can have moved
         self.carried_tokens = 0
         self.operations: list[Operation] = []
         self.requests = 0
@@ -107,6 +109,7 @@ class Move:
         operation.move = self
         self.operations.append(operation)
         self.carried_tokens += operation.tokens
+        self.queued_ns = min(self.queued_ns, operation.t_ns)
         story, operation.story = operation.story, None
         if story is not None:
             self.stories[story] = None

@@ -194,6 +194,7 @@ def _transfer(ledger: RankLedger, move: Move, request_tokens: int) -> Transfer:
         tokens=tokens,
         request_tokens=request_tokens,
         bytes=size,
+        queued_ns=move.queued_ns,
         submitted_ns=move.submitted_ns,
         finished_ns=move.done_ns if move.finished else None,
         finished=move.finished,

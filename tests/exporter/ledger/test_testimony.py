@@ -313,8 +313,10 @@ def test_one_transfer_may_serve_two_requests(ledger, scribe):
     scribe.cold_request("b", node=8, slot=300, operation=2)
     scribe.demote(7, 300)
     scribe.demote(8, 300)
+    queued = []
     for request, operation, slot, node in (("c", 1, 0, 7), ("d", 2, 300, 8)):
         scribe.lookup(request, 300, host=299, node=node)
+        queued.append(scribe.now_ns)
         scribe.load(request, operation, [(slot, 299)], node=node)
         scribe.load_back(request, 299, 299, node=node)
         scribe.admit(request, 300, host=299)
@@ -324,4 +326,5 @@ def test_one_transfer_may_serve_two_requests(ledger, scribe):
     tell(ledger, scribe)
     (transfer,) = evidence(ledger, "c").transfers
     assert (transfer.tokens, transfer.request_tokens, transfer.requests) == (598, 299, 2)
+    assert queued[0] == transfer.queued_ns < transfer.submitted_ns, "the earliest moment at which a byte can have moved"
     assert judge(evidence(ledger, "d")).verdict == "proven"
