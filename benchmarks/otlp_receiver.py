@@ -57,10 +57,9 @@ def _run(protocol: str, port: int, received: Received, ready: Any) -> None:
     asyncio.run(_grpc(port, received, ready) if protocol == "grpc" else _http(port, received, ready))
 
 
-def _count(received: Received, body: bytes) -> None:
-    request = Request.FromString(body)
+def _count(received: Received, request: Request, size: int) -> None:
     spans = sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)
-    for cell, more in zip(received.cells, (spans, len(body)), strict=True):
+    for cell, more in zip(received.cells, (spans, size), strict=True):
         with cell.get_lock():
             cell.value += more
 
@@ -68,7 +67,7 @@ def _count(received: Received, body: bytes) -> None:
 async def _grpc(port: int, received: Received, ready: Any) -> None:
     class Service(TraceServiceServicer):  # type: ignore[misc]
         async def Export(self, request: Request, _context: object) -> Response:  # noqa: N802 - the protocol's name
-            _count(received, request.SerializeToString())
+            _count(received, request, request.ByteSize())
             return Response()
 
     server = grpc.aio.server()
@@ -81,7 +80,8 @@ async def _grpc(port: int, received: Received, ready: Any) -> None:
 
 async def _http(port: int, received: Received, ready: Any) -> None:
     async def take(request: web.Request) -> web.Response:
-        _count(received, await request.read())
+        body = await request.read()
+        _count(received, Request.FromString(body), len(body))
         return web.Response(body=Response().SerializeToString(), content_type="application/x-protobuf")
 
     app = web.Application(client_max_size=1 << 26)

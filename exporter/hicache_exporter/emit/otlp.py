@@ -98,6 +98,17 @@ def _span_context(span: SpanId, *, sampled: bool) -> SpanContext:
     return SpanContext(span.trace_id, span.span_id, is_remote=True, trace_flags=flags)
 
 
+class _Known(Resource):
+    """A resource that knows its hash: the SDK asks for it at every span, and works it out from the whole as JSON."""
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(resource.attributes, resource.schema_url)
+        self._hash = super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 def _resource(identity: Identity) -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over what we know."""
     ours: dict[str, str | int] = {
@@ -111,7 +122,7 @@ def _resource(identity: Identity) -> Resource:
     pid = identity.facts.get("pid")
     if isinstance(pid, int):
         ours["process.pid"] = pid
-    return Resource.create(ours).merge(OTELResourceDetector().detect())
+    return _Known(Resource.create(ours).merge(OTELResourceDetector().detect()))
 
 
 def span_queue(settings: OtlpSettings, environment: Mapping[str, str]) -> SpanQueue:

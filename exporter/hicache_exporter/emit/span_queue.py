@@ -25,7 +25,7 @@ class SpanQueue(SpanProcessor):
         self.dropped = 0
         self.failed = 0
         self._exporter = exporter
-        self._room, self._batch, self._delay = room, batch, delay
+        self._room, self._batch, self._delay = room, min(batch, room), delay
         self._spans: deque[ReadableSpan] = deque()
         self._wake = threading.Event()
         self._sending = 0
@@ -43,7 +43,7 @@ class SpanQueue(SpanProcessor):
             self.dropped += 1
             return
         self._spans.append(span)
-        if len(self._spans) >= self._batch:
+        if len(self._spans) >= self._batch and not self._wake.is_set():
             self._wake.set()
 
     def shutdown(self, timeout: float = 1.0) -> None:
@@ -64,13 +64,14 @@ class SpanQueue(SpanProcessor):
 
     def _run(self) -> None:
         while not self._stopping:
-            self._wake.wait(self._delay)
+            full = self._wake.wait(self._delay)
             self._wake.clear()
-            self._export_all()
-        self._export_all()
+            self._export(self._batch if full else 1)
+        self._export(1)
 
-    def _export_all(self) -> None:
-        while self._spans:
+    def _export(self, least: int) -> None:
+        """Batch by batch, until fewer than ``least`` are left: a batch of a few costs as much as a full one."""
+        while len(self._spans) >= least:
             count = min(len(self._spans), self._batch)
             spans = [self._spans.popleft() for _ in range(count)]
             self._sending = count

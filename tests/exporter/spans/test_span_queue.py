@@ -47,6 +47,30 @@ def test_everything_is_exported_in_batches():
     assert (queue.exported, queue.dropped, queue.failed, exporter.closed) == (10, 0, 0, True)
 
 
+def test_a_full_batch_does_not_wait_for_the_delay_and_the_rest_does():
+    exporter = Exporter()
+    queue = SpanQueue(exporter, batch=4, delay=30)
+    put(queue, 10)
+    deadline = time.monotonic() + 5
+    while queue.exported < 8 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert exporter.batches == [4, 4]
+    queue.shutdown(5)
+    assert exporter.batches == [4, 4, 2]
+
+
+def test_a_batch_is_no_larger_than_the_queue():
+    exporter = Exporter()
+    queue = SpanQueue(exporter, room=2, batch=4, delay=30)
+    put(queue, 2)
+    deadline = time.monotonic() + 5
+    while not exporter.batches and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert exporter.batches == [2]
+    queue.shutdown(1)
+
+
 def test_a_full_queue_drops_and_counts_and_never_waits():
     gate = threading.Event()
     queue = SpanQueue(Exporter(gate=gate), room=5, batch=2, delay=0.01)
