@@ -160,6 +160,6 @@ def _transfer(transfer: Transfer, start: int) -> Event:
         who="device",
         start_ns=transfer.submitted_ns - start,
         end_ns=None if transfer.finished_ns is None else transfer.finished_ns - start,
-        ends="seen finished at the next poll, after",
+        ends="seen done after",
         polled=True,
     )

@@ -68,7 +68,7 @@ def test_a_wait_that_ends_at_a_poll_is_not_drawn_as_the_copy(proven):
     assert [event.what for event in polled] == ["transfer L2 to L1"]
     assert f"copied in {1e3 * seconds:.2f} ms (device clock)" in polled[0].detail
     mark = next(mark for mark in pictures.draw_timeline(proven.deciding).during if mark.polled)
-    assert mark.time.startswith("seen finished at the next poll, after ")
+    assert mark.time.startswith("seen done after ")
     assert 'class="device polled"' in html.render(proven)
 
 
