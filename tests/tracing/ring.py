@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zlib import crc32
+from zlib import adler32, crc32
 
 from hicache_tracing.records import Kind, Record, SeamState, decode_rid
 
@@ -41,7 +41,7 @@ class Ring:
 def read(path: str | Path) -> Ring:
     data = Path(path).read_bytes()
     magic, version, header, slot, capacity, pid, *created = struct.unpack_from("<8sIIIIQQQ", data)
-    assert (magic, version, header, slot) == (b"HICACHEW", 1, 65536, 128)
+    assert (magic, version, header, slot) == (b"HICACHEW", 2, 65536, 128)
     head, closed, dropped = struct.unpack_from("<QQQ", data, 64)
     identity = _identity(data)
     ring = Ring(head, closed, dropped, capacity, pid, (created[0], created[1]), identity, _seams(data, identity))
@@ -80,7 +80,7 @@ def _record(data: bytes, capacity: int, position: int) -> tuple[Record | None, i
     if seq != position or not 1 <= span <= 255:
         return None, 1
     body = b"".join(data[65536 + i * 128 : 65536 + (i + 1) * 128] for i in _around(position, capacity, span))[12:]
-    if crc32(body, seq & 0xFFFFFFFF) != checksum:
+    if adler32(body, seq % 65521) != checksum:
         return None, 1
     return Record(seq, t_ns, kind, decode_rid(rid), tuple(numbers), body[116:]), span
 

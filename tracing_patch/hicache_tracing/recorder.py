@@ -12,13 +12,11 @@ import mmap
 import os
 from collections.abc import Callable
 from time import monotonic_ns, time_ns
-from zlib import crc32
+from zlib import adler32, crc32
 
 from hicache_tracing import records
-from hicache_tracing.records import HEADER_SIZE, SLOT_SIZE, Kind
+from hicache_tracing.records import HEADER_SIZE, SEEDS, SLOT_SIZE, Kind
 from hicache_tracing.ring_file import create, own_folder, remove_old
-
-LOW = 0xFFFFFFFF
 
 
 class Recorder:
@@ -109,7 +107,7 @@ def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memo
                 position += len(data) // SLOT_SIZE
             else:
                 body = pack_body[len(numbers)](kind, 1, monotonic_ns(), rid, *numbers)
-                ring[start : start + SLOT_SIZE] = pack_prefix(seq, crc32(body, seq & LOW)) + body
+                ring[start : start + SLOT_SIZE] = pack_prefix(seq, adler32(body, seq % SEEDS)) + body
                 position = seq
             head[0] = position
         except Exception:

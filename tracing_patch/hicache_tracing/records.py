@@ -11,7 +11,8 @@ A *record* takes ``span`` consecutive slots (ring order, wrapping). The first sl
 slots hold ``extra`` bytes (slot runs, node ids, long texts). ``seq`` is the position of the record's first slot,
 counted from 1 since the file was created; it never repeats. ``head`` in the header is the number of slots
 committed. A reader trusts a record only if ``seq`` is the expected one and the checksum over the rest agrees, so a
-record that was torn by a crash, or overwritten while it was being read, is noticed and counted.
+record that was torn by a crash, or overwritten while it was being read, is noticed and counted. Layout 1 differs in
+the checksum only: a CRC, whose tables the writer had to fetch from memory again after every forward pass.
 
 Times are CLOCK_MONOTONIC nanoseconds: one clock for all processes of a machine that nothing steps. The header
 carries one (monotonic, wall) pair to place them in calendar time.
@@ -27,9 +28,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from hashlib import blake2b
 from typing import NamedTuple
-from zlib import crc32
+from zlib import adler32, crc32
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 MAGIC = b"HICACHEW"
 
 HEADER_SIZE = 65536
@@ -53,12 +54,15 @@ SEAM = struct.Struct("<BBHIQ")  # state, fired, reserved, faults, reserved
 SEAMS_ROOM = (HEADER_SIZE - SEAMS_OFFSET) // SEAM.size
 
 # -- slot --------------------------------------------------------------------------------------------------------
-PREFIX = struct.Struct("<QI")  # seq, crc32 of the rest of the record (seeded with the low half of seq)
+PREFIX = struct.Struct("<QI")  # seq, checksum of the rest of the record
 BODY = struct.Struct("<HHQ40s8q")  # kind, span, monotonic ns, request id, eight numbers
 assert PREFIX.size + BODY.size == SLOT_SIZE
 NUMBERS = 8
 BODIES = tuple(struct.Struct(f"<HHQ40s{given}q{8 * (NUMBERS - given)}x") for given in range(NUMBERS + 1))
 """BODY to pack with fewer numbers; the rest are zeros."""
+CHECKSUMS = {1: (crc32, 1 << 32), 2: (adler32, 65521)}
+"""By layout: the checksum over all of a record but ``seq`` and itself; it starts from ``seq`` modulo this number."""
+SEEDS = CHECKSUMS[LAYOUT_VERSION][1]
 RID_SIZE = 40
 MAX_EXTRA = 254 * SLOT_SIZE
 MAX_TEXT = 1024  # bytes kept of a long request id: a client chooses it, and must not push others' records out
@@ -288,7 +292,7 @@ def pack(seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], e
     rest = BODIES[len(numbers)].pack(kind, span, t_ns, rid, *numbers)
     if extra:
         rest += extra + bytes(room)
-    return PREFIX.pack(seq, crc32(rest, seq & 0xFFFFFFFF)) + rest
+    return PREFIX.pack(seq, adler32(rest, seq % SEEDS)) + rest
 
 
 def pack_runs(runs: Iterable[tuple[int, int]]) -> bytes:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
-from zlib import crc32
 
-from hicache_tracing.records import FIELDS, MAX_EXTRA, SLOT_SIZE, Kind
+from hicache_tracing.records import CHECKSUMS, FIELDS, LAYOUT_VERSION, MAX_EXTRA, SLOT_SIZE, Kind
 
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int, int, int, int, int, int, int, int]
 """(seq, checksum, kind, span, monotonic ns, request id padded to 40 bytes, eight numbers)"""
@@ -61,14 +60,14 @@ class Decoded:
     """Where reading goes on."""
 
 
-def decode(data: bytes, first: int, *, overwritable: int, complete: bool) -> Decoded:
+def decode(data: bytes, first: int, *, overwritable: int, complete: bool, layout: int = LAYOUT_VERSION) -> Decoded:
     """Read records from consecutive slots, the first of which has position ``first``.
 
     A slot that fails its check was overwritten during the copy if its position is below ``overwritable``, else it is
     torn. ``complete``: the data end where the writer had committed to; otherwise a record may go on behind them and is
     left for the next read.
     """
-    slots = _Slots(data, first)
+    slots = _Slots(data, first, layout)
     result = Decoded()
     at = 0
     while (at := slots.take_sound(at, result)) < slots.total:
@@ -86,13 +85,14 @@ def decode(data: bytes, first: int, *, overwritable: int, complete: bool) -> Dec
 class _Slots:
     """The slots of one read, unpacked in bulk."""
 
-    __slots__ = ("_data", "first", "rows", "total")
+    __slots__ = ("_data", "_layout", "first", "rows", "total")
 
-    def __init__(self, data: bytes, first: int) -> None:
+    def __init__(self, data: bytes, first: int, layout: int) -> None:
         self.rows: list[Row] = list(SLOT.iter_unpack(data))
         self.total = len(self.rows)
         self.first = first
         self._data = data
+        self._layout = layout
 
     def take_sound(self, at: int, into: Decoded) -> int:
         """Take sound records from slot ``at`` on: position and checksum are as expected. Returns the first slot at
@@ -100,6 +100,7 @@ class _Slots:
         """
         slots, data, first, total = self.rows, self._data, self.first, self.total
         rows, extras, known = into.rows, into.extras, KNOWN_KINDS
+        compute, seeds = CHECKSUMS[self._layout]
         while at < total:
             row = slots[at]
             seq, checksum, kind, span = row[:4]
@@ -107,7 +108,7 @@ class _Slots:
             stop = start + span * SLOT_SIZE
             if seq != first + at or not 0 < span <= total - at:
                 break
-            if crc32(data[start + CHECKED_FROM : stop], seq & 0xFFFFFFFF) != checksum:
+            if compute(data[start + CHECKED_FROM : stop], seq % seeds) != checksum:
                 break
             if kind not in known:
                 into.losses.append(Loss("unknown_kind", seq, seq + span - 1, 1))

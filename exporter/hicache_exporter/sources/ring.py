@@ -107,7 +107,8 @@ class Ring:
         data = self._copy(self.cursor, count)
         head = self._counters()[0]
         overwritable = head + MAX_SPAN - self.header.capacity + 1
-        decoded = decode(data, self.cursor, overwritable=overwritable, complete=count == unread)
+        complete = count == unread
+        decoded = decode(data, self.cursor, overwritable=overwritable, complete=complete, layout=self.header.layout)
         self.cursor = decoded.next_seq
         if first_read:
             self.skipped += sum(loss.count for loss in decoded.losses if loss.reason == "overwritten")

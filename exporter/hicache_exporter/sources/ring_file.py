@@ -42,6 +42,7 @@ class RingRefusedError(Exception):
 class RingHeader:
     """The part of the header that never changes."""
 
+    layout: int
     capacity: int
     pid: int
     created_ns: int
@@ -82,12 +83,11 @@ def _parse_header(name: str, header: bytes, size: int) -> RingHeader:
     magic, version, header_size, slot_size, capacity, pid, created, created_wall = records.HEADER.unpack(header)
     if magic != records.MAGIC:
         raise RingRefusedError("not_a_ring", f"{name} does not start as a flight recorder")
-    if version != records.LAYOUT_VERSION:
-        raise RingRefusedError(
-            "wrong_version", f"{name} has layout {version}, this sidecar reads {records.LAYOUT_VERSION}"
-        )
+    if version not in records.CHECKSUMS:
+        known = " and ".join(map(str, records.CHECKSUMS))
+        raise RingRefusedError("wrong_version", f"{name} has layout {version}, this sidecar reads {known}")
     if (header_size, slot_size) != (HEADER_SIZE, SLOT_SIZE) or not MAX_SPAN < capacity <= MAX_CAPACITY:
         raise RingRefusedError("not_a_ring", f"{name} has impossible sizes in its header")
     if size < HEADER_SIZE + capacity * SLOT_SIZE:
         raise RingRefusedError("truncated", f"{name} has {size} bytes, too few for its {capacity} slots")
-    return RingHeader(capacity, pid, created, created_wall)
+    return RingHeader(version, capacity, pid, created, created_wall)

@@ -1,12 +1,13 @@
 """Slots to records: what is believed, and how the rest is counted."""
 
 import struct
+from zlib import crc32
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hicache_exporter.core.decoding import decode, named
-from hicache_tracing.records import SLOT_SIZE, Kind, pack
+from hicache_tracing.records import DEFAULT_CAPACITY, SLOT_SIZE, Kind, pack
 
 from ..scribe import Scribe
 
@@ -48,6 +49,27 @@ def test_a_long_record_brings_its_extra_bytes_and_the_next_one_follows():
     assert [row[0] for row in found.rows] == [1, 5]
     assert found.extras[1][: 40 * 8] == b"".join(struct.pack("<II", *run) for run in runs)
     assert found.next_seq == 6
+
+
+def test_a_ring_of_layout_1_is_read_by_its_own_checksum():
+    new = slots(three_records())
+    old = bytearray(new)
+    for start in range(0, len(old), SLOT_SIZE):
+        (seq,) = struct.unpack_from("<Q", old, start)
+        struct.pack_into("<I", old, start + 8, crc32(old[start + 12 : start + SLOT_SIZE], seq))
+    rows = decode(bytes(old), 1, overwritable=0, complete=True, layout=1).rows
+    assert [row[2:] for row in rows] == [row[2:] for row in read(new).rows]
+    assert read(old).rows == []
+
+
+@given(st.integers(1, 1 << 40), *[st.tuples(*[st.integers(-1, 5000)] * 8)] * 2, st.integers(0, 10**12))
+def test_a_record_half_written_over_the_one_of_a_lap_before_is_torn(seq, new, old, took_ns):
+    written = pack(seq + DEFAULT_CAPACITY, Kind.LOAD_BACK, took_ns, b"new", new)
+    before = pack(seq, Kind.LOAD_BACK, 0, b"old", old)
+    for half in range(8, SLOT_SIZE):  # it has its seq, or is seen to be the old one
+        mixed = written[:half] + before[half:]
+        if mixed != written:
+            assert read(mixed, seq + DEFAULT_CAPACITY).rows == []
 
 
 def test_a_flipped_bit_is_a_torn_record_and_costs_only_that_record():
