@@ -8,8 +8,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from hicache_exporter import names
 from hicache_exporter.server import MAX_SCRAPES
+from hicache_exporter.sources.targets import parse_target
 from hicache_tracing.records import ContentMode, Kind
 
+from ..engine.faulty import FaultyEngine
 from ..scribe import RingFile
 from .exposition import series
 
@@ -258,6 +260,23 @@ async def test_the_scrapers_deadline_is_kept(sidecar, rings):
         await (await client.get("/metrics")).release()
     assert 2.4 < asked[0] < 3
     assert asked[1] > 0
+
+
+async def test_an_engine_that_never_answers_costs_no_more_than_the_scraper_waits(sidecar, rings):
+    good, slow = FaultyEngine("good"), FaultyEngine("slow")
+    RingFile(rings)
+    async with good.running(), slow.running():
+        engines = tuple(parse_target(engine.address) for engine in (good, slow))
+        async with sidecar(engines=engines) as client:
+            began = time.monotonic()
+            headers = {"X-Prometheus-Scrape-Timeout-Seconds": "4"}
+            async with client.get("/metrics", headers=headers) as answer:
+                text = await answer.text()
+            took = time.monotonic() - began
+    assert took < 4
+    assert f'hicache_engine_up{{engine="{good.address}"}} 1.0' in text
+    assert f'hicache_engine_up{{engine="{slow.address}"}} 0.0' in text
+    assert f'hicache_engine_cached_tokens_total{{engine="{good.address}",tier="host"}}' in text
 
 
 async def test_long_headers_and_addresses_are_refused(sidecar, rings):
