@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 YOUNG = 20_000
-"""Objects between two looks at the youngest; Python's 700 would mean six looks a read of the ring."""
+"""Objects between two looks at the youngest; Python's 700 would mean a look and more at each read of the ring."""
 
 
 def settle() -> None:
