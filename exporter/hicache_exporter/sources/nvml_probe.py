@@ -11,7 +11,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic_ns, sleep
 from typing import Any
@@ -80,12 +80,9 @@ class Session:
         """A GPU is missing, or its counters failed for a reason that may pass: worth a new session."""
         return bool(self._missing) or any(reason in PASSING for reason in self._blind.values())
 
-    def step(self, now_ns: int) -> int:
-        """One wake-up of the sampler; nanoseconds to sleep."""
-        pause_ns, blind = self.sampler.step(now_ns)
+    def lose(self, blind: Mapping[str, str]) -> None:
+        """The counters of these GPUs (uuid) can't be read any more, and why."""
         self._blind.update(blind)
-        self._board.enter(RESTING)
-        return pause_ns
 
     def snapshot(self) -> Snapshot:
         """Read the facts of every GPU."""
@@ -129,6 +126,7 @@ def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callab
     relist_ns = RELIST_NS
     while True:
         session = Session(nvml, board, activity)
+        sampler = session.sampler
         started_ns = facts_at_ns = monotonic_ns()
         while True:
             now_ns = monotonic_ns()
@@ -138,13 +136,16 @@ def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callab
                 board.publish(session.snapshot())
                 if not alive():
                     return
-            pause_ns = session.step(monotonic_ns())
-            if session.incomplete and now_ns - started_ns > relist_ns:
+                now_ns = monotonic_ns()
+            pause_ns, blind = sampler.step(now_ns)
+            if blind:
+                session.lose(blind)
+            if now_ns - started_ns > relist_ns and session.incomplete:
                 relist_ns = min(2 * relist_ns, RELIST_MOST_NS)
                 break
             sleep(max(0, now_ns + pause_ns - monotonic_ns()) / SECOND)
-            while session.sampler.at_rest(monotonic_ns()):  # for a second at most
-                sleep(pause_ns / SECOND)
+            if sampler.resting:
+                sampler.rest(pause_ns / SECOND)
         session.close()
 
 

@@ -7,7 +7,7 @@ One call reads both, in about 0.3 ms. They count all that crosses the link, prot
 from __future__ import annotations
 
 from time import monotonic_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 from hicache_exporter.core.pcie_link import wrap_ns
 from hicache_exporter.sources.nvml import reason_of
@@ -21,11 +21,8 @@ class NotObservableError(Exception):
         self.reason = reason
 
 
-class Reading(NamedTuple):
-    before_ns: int
-    after_ns: int
-    tx: int
-    rx: int
+Reading = tuple[int, int, int, int]
+"""(before, after, tx, rx): read somewhere between two moments (CLOCK_MONOTONIC)"""
 
 
 class PcieCounters:
@@ -51,7 +48,7 @@ class PcieCounters:
         failure = tx.nvmlReturn or rx.nvmlReturn
         if failure:
             raise NotObservableError(reason_of(self._nvml.NVMLError(failure)))
-        return Reading(before_ns, after_ns, tx.value.uiVal, rx.value.uiVal)
+        return before_ns, after_ns, tx.value.uiVal, rx.value.uiVal
 
 
 def _mig(nvml: Any, handle: Any) -> bool:

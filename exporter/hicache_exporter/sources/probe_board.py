@@ -37,6 +37,7 @@ _SNAPSHOT, _SNAPSHOT_HEAD, _SNAPSHOT_ROOM = 4096, struct.Struct("<II"), 256 * 10
 _DEVICES = 256 * 1024
 _UUID_ROOM, _COUNT, _UNSAFE, _HOLD, _SAMPLES = 96, 96, 104, 112, 128
 _SAMPLE = struct.Struct("<Q4qq")  # number of the sample from 1, before, after, tx, rx, gap
+_LOSSY = Gap.UNSAFE
 _AREA = _SAMPLES + SLOTS * _SAMPLE.size
 SIZE = _DEVICES + MAX_DEVICES * _AREA
 
@@ -154,11 +155,12 @@ class DeviceArea:
         return self._get(_COUNT)
 
     def append(self, sample: Sample) -> None:
-        count = _U64.unpack_from(self._map, self._start + _COUNT)[0] + 1
-        _SAMPLE.pack_into(self._map, self._slot(count), count, *sample)
-        if sample.gap >= Gap.UNSAFE and count > 1:  # the first sample ever is a beginning, not a loss
+        board, start = self._map, self._start
+        count = _U64.unpack_from(board, start + _COUNT)[0] + 1
+        _SAMPLE.pack_into(board, start + _SAMPLES + (count % SLOTS) * _SAMPLE.size, count, *sample)
+        if sample.gap >= _LOSSY and count > 1:  # the first sample ever is a beginning, not a loss
             self._set(_UNSAFE, self.unsafe_gaps + 1)
-        _U64.pack_into(self._map, self._start + _COUNT, count)
+        _U64.pack_into(board, start + _COUNT, count)
 
     def newest_first(self) -> Iterator[Sample]:
         count = self.count

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hicache_exporter.core.pcie_link import wrap_ns
 from hicache_exporter.core.pcie_meter import Gap
 from hicache_exporter.core.wrap32 import WRAP
-from hicache_exporter.sources.pcie_counters import NotObservableError, Reading
+from hicache_exporter.sources.pcie_counters import NotObservableError
 from hicache_exporter.sources.pcie_sampler import Gauge, PcieSampler
 from hicache_exporter.sources.probe_board import Board
 
@@ -39,7 +39,7 @@ class Bus:
         before = self.now_ns
         rx = self.rx()
         self.now_ns += CALL_NS
-        return Reading(before, self.now_ns, 0, rx % WRAP)
+        return before, self.now_ns, 0, rx % WRAP
 
 
 def sleep(bus, pause, slips):
@@ -57,8 +57,8 @@ def run(bus, until_ns, slips=()):
     while bus.now_ns < until_ns:
         pause, _ = sampler.step(bus.now_ns)
         sleep(bus, pause, slips)
-        while sampler.at_rest(bus.now_ns):
-            sleep(bus, pause, slips)
+        if sampler.resting:
+            sampler.rest(pause, lambda pause: sleep(bus, pause, slips), lambda: bus.now_ns)
     sampler.step(bus.now_ns)
     samples = list(gauge.area.newest_first())
     unsafe = gauge.area.unsafe_gaps
@@ -82,9 +82,9 @@ def test_an_idle_sampler_rests_until_the_next_reading_is_due_or_an_engine_writes
     woken = []
     while bus.now_ns < 10 * SECOND + 500 * MS:
         pause, _ = sampler.step(bus.now_ns)
-        bus.now_ns += pause
-        while sampler.at_rest(bus.now_ns):
-            bus.now_ns += pause
+        sleep(bus, pause, ())
+        if sampler.resting:
+            sampler.rest(pause, lambda pause: sleep(bus, pause, ()), lambda: bus.now_ns)
         woken.append(bus.now_ns)
     board.close()
     quiet = [at for at in woken if 3 * SECOND < at < 10 * SECOND]
