@@ -12,7 +12,8 @@ from PIL import Image
 from rich.console import Console
 
 from hicache_proof.lab.run import LabRun
-from hicache_proof.report.console import PIPE_WIDTH, print_run
+from hicache_proof.report.console import print_run
+from hicache_proof.terminal import PIPE_WIDTH
 
 from .markdown import between
 

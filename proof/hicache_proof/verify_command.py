@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from hicache_proof.terminal import say
 from hicache_proof.verify import UnreadableError, Verification, verify
 
 HOLDS, DIFFERS, UNREADABLE = 0, 1, 2
@@ -27,15 +28,15 @@ def command(context: click.Context, file: Path, as_json: bool) -> None:
     try:
         verification = verify(file.read_bytes())
     except OSError as error:
-        click.echo(f"{file}: {error.strerror}", err=True)
+        say(f"{file}: {error.strerror}", err=True)
         context.exit(UNREADABLE)
     except UnreadableError as error:
-        click.echo(f"{file} is not a certificate that can be read here: {error}", err=True)
+        say(f"{file} is not a certificate that can be read here: {error}", err=True)
         context.exit(UNREADABLE)
     if as_json:
         click.echo(msgspec.json.encode({"holds": verification.holds, **msgspec.to_builtins(verification)}).decode())
     else:
-        click.echo(_text(verification))
+        say(_text(verification))
     context.exit(HOLDS if verification.holds else DIFFERS)
 
 

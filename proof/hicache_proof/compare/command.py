@@ -14,7 +14,7 @@ from rich.text import Text
 from hicache_proof.compare.comparison import Comparison, compare
 from hicache_proof.compare.side import Side, read
 from hicache_proof.compare.tables import Table, tables
-from hicache_proof.report.console import stdout
+from hicache_proof.terminal import say, stdout
 from hicache_proof.verify import UnreadableError
 
 NO_WORSE, WORSE, UNREADABLE = 0, 1, 2
@@ -50,7 +50,7 @@ def command(a: Path, b: Path, as_json: bool, markdown: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(found))
     elif markdown:
-        click.echo(_markdown(found))
+        say(_markdown(found))
     else:
         _show(found, stdout())
     sys.exit(NO_WORSE if _good(found) else WORSE)
@@ -64,9 +64,9 @@ def _side(file: Path) -> Side:
     try:
         return read(file.read_bytes())
     except OSError as error:
-        click.echo(f"hicache-witness compare: {file}: {error.strerror}", err=True)
+        say(f"hicache-witness compare: {file}: {error.strerror}", err=True)
     except UnreadableError as error:
-        click.echo(f"hicache-witness compare: {file} can't be compared: {error}", err=True)
+        say(f"hicache-witness compare: {file} can't be compared: {error}", err=True)
     sys.exit(UNREADABLE)
 
 

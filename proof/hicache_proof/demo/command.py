@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
+from hicache_proof import terminal
 from hicache_proof.demo import show
 from hicache_proof.demo.environment import tail
 from hicache_proof.demo.errors import DemoError
@@ -21,6 +21,7 @@ from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.run import LabRun
 from hicache_proof.report import console as console_report
 from hicache_proof.report import files
+from hicache_proof.terminal import say
 
 INTERRUPTED = 130
 
@@ -40,7 +41,7 @@ def demo(out: Path, keep: bool, as_json: bool) -> None:
         files.folder_for(out)
         sys.exit(_demo(out, keep, as_json, watch))
     except (DemoError, OSError) as error:
-        click.echo(f"hicache-witness demo: {error}", err=True)
+        say(f"hicache-witness demo: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         click.echo("hicache-witness demo: stopped; nothing of it is left running", err=True)
@@ -69,7 +70,7 @@ def _demo(out: Path, keep: bool, as_json: bool, watch: Stopwatch) -> int:
 
 
 def _prove(stage: Stage, watch: Stopwatch) -> LabRun:
-    with watch.stage("lab"), progress.shown(Console(stderr=True)) as reporter:
+    with watch.stage("lab"), progress.shown(terminal.stderr()) as reporter:
         return show.prove(stage, shlex.join(("hicache-witness", *sys.argv[1:])), reporter)
 
 
@@ -77,7 +78,7 @@ def _print(run: LabRun, out: Path, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(run))
     else:
-        console_report.print_run(run, console_report.stdout())
+        console_report.print_run(run, terminal.stdout())
         click.echo(f"\nreport: {out / 'report.html'} (also report.md, report.json, certificate.json, trace.json)")
 
 

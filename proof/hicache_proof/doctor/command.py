@@ -22,7 +22,7 @@ from hicache_proof.doctor.collect import Sources, collect
 from hicache_proof.doctor.probe import probe
 from hicache_proof.doctor.window import between
 from hicache_proof.lab.errors import CannotRunError
-from hicache_proof.report.console import stdout
+from hicache_proof.terminal import say, stdout
 
 EXIT_CODES = {"error": 2, "warning": 1, "note": 0}
 COULD_NOT_EXAMINE = 3
@@ -78,7 +78,7 @@ def doctor(
     except TargetError as error:
         raise click.UsageError(str(error)) from None
     except (CannotRunError, OSError, UnicodeDecodeError) as error:
-        click.echo(f"hicache-witness doctor: {error}", err=True)
+        say(f"hicache-witness doctor: {error}", err=True)
         sys.exit(COULD_NOT_EXAMINE)
     diagnosis = diagnose(facts)
     if as_json:

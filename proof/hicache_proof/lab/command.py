@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
 from hicache_exporter.sources.targets import TargetError, parse_target
+from hicache_proof import terminal
 from hicache_proof.lab import progress
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.lab import Target, connected
@@ -18,6 +18,7 @@ from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import REPETITIONS
 from hicache_proof.report import console as console_report
 from hicache_proof.report import files
+from hicache_proof.terminal import say
 
 INTERRUPTED = 130
 
@@ -143,22 +144,20 @@ def lab(
     except (CannotRunError, OSError) as error:
         if as_json:
             click.echo(msgspec.json.encode({"error": str(error)}))
-        click.echo(f"hicache-witness lab: {error}", err=True)
+        say(f"hicache-witness lab: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        click.echo("hicache-witness lab: stopped; the engine keeps nothing of it but some cached prompts", err=True)
+        say("hicache-witness lab: stopped; the engine keeps nothing of it but some cached prompts", err=True)
         sys.exit(INTERRUPTED)
 
 
 def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_run: bool) -> int:
-    stderr, stdout = Console(stderr=True), console_report.stdout()
+    stderr, stdout = terminal.stderr(), terminal.stdout()
     with connected(target, options) as experiment:
         if dry_run:
             console_report.print_plan(*experiment.preview(), stdout)
             if experiment.sidecar_missing:
-                click.echo(
-                    f"{experiment.sidecar_missing}: a run would stop here (or take --without-recorder)", err=True
-                )
+                say(f"{experiment.sidecar_missing}: a run would stop here (or take --without-recorder)", err=True)
             return 0
         with progress.shown(stderr) as reporter:
             run = experiment.run(reporter, shlex.join(("hicache-witness", *sys.argv[1:])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -12,14 +13,7 @@ from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.run import Check, LabRun
 from hicache_proof.report import answering, ladders, view
 
-PIPE_WIDTH = 140
-"""Columns where nobody can see how wide the page is; rich would break lines at 80."""
 _STYLES = {"supports": "green", "contradicts": "red", "silent": "yellow", "absent": "dim"}
-
-
-def stdout() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH)
 
 
 def print_run(run: LabRun, console: Console) -> None:
@@ -33,26 +27,26 @@ def print_run(run: LabRun, console: Console) -> None:
         console.print(Text(run.storage.sentence, style="bold green" if run.storage.shown else "bold red"))
     console.print(view.effect(run), highlight=False)
     for line in (*ladders.sentences(run), *answering.sentences(run)):
-        console.print(line, highlight=False)
+        console.print(line, markup=False, highlight=False)
     for check in run.checks:
         if check.state != "passed":
-            console.print(f"[yellow]{check.name}:[/yellow] {check.says}", highlight=False)
+            console.print(f"[yellow]{check.name}:[/yellow] {escape(check.says)}", highlight=False)
 
 
 def print_plan(plan: Plan, checks: Sequence[Check], console: Console) -> None:
     console.print("Plan (nothing was asked of the engine):", style="bold")
     for line in plan.arithmetic:
-        console.print(f"  {line}", highlight=False)
+        console.print(f"  {line}", markup=False, highlight=False)
     console.print(
         f"  {plan.repetitions} repetitions of A, B twice, then the eviction load, then C, D and a forced miss: "
         f"prompts of {plan.prompt_tokens:,} tokens, answers of {plan.output_tokens}",
         highlight=False,
     )
     for line in plan.warnings:
-        console.print(f"  [yellow]warning:[/yellow] {line}", highlight=False)
+        console.print(f"  [yellow]warning:[/yellow] {escape(line)}", highlight=False)
     for check in checks:
         mark = "" if check.state == "passed" else "[yellow]warning:[/yellow] "
-        console.print(f"  {mark}{check.name}: {check.says}", highlight=False)
+        console.print(f"  {mark}{check.name}: {escape(check.says)}", highlight=False)
 
 
 def _series(run: LabRun) -> Table:

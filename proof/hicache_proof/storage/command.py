@@ -12,11 +12,11 @@ from hicache_exporter.config import DEFAULT_RING_FOLDER
 from hicache_exporter.sources.targets import TargetError, parse_target
 from hicache_proof.direct_http import direct_client
 from hicache_proof.lab.errors import CannotRunError
-from hicache_proof.report.console import stdout
 from hicache_proof.storage import page, work
 from hicache_proof.storage.api import StorageApi
 from hicache_proof.storage.state import Action, Report
 from hicache_proof.storage.work import Wanted
+from hicache_proof.terminal import say, stdout
 
 NOT_DONE, NOT_POSSIBLE = 1, 2
 INTERRUPTED = 130
@@ -92,10 +92,10 @@ def storage(
     except (CannotRunError, OSError, UnicodeDecodeError) as error:
         if as_json:
             click.echo(msgspec.json.encode({"error": str(error)}))
-        click.echo(f"hicache-witness storage: {error}", err=True)
+        say(f"hicache-witness storage: {error}", err=True)
         sys.exit(NOT_POSSIBLE)
     except KeyboardInterrupt:
-        click.echo(f"hicache-witness storage: {STOPPED}", err=True)
+        say(f"hicache-witness storage: {STOPPED}", err=True)
         sys.exit(INTERRUPTED)
     _tell(report, as_json)
     sys.exit(0 if report.done else NOT_DONE)

@@ -36,6 +36,7 @@ class FakeEngine:
     chunk: int = 512
     hicache: bool = True
     policy: str = "write_through"
+    eviction: str = "lru"
     context: int = 994
     dp: int = 1
     storage: str | None = None
@@ -250,7 +251,7 @@ class FakeEngine:
             "hicache_mem_layout": "layer_first",
             "hicache_storage_backend": self.storage,
             "hicache_storage_prefetch_policy": self.prefetch,
-            "radix_eviction_policy": "lru",
+            "radix_eviction_policy": self.eviction,
             "tp_size": 1,
             "pp_size": 1,
             "dp_size": self.dp,
