@@ -75,9 +75,14 @@ def hicache_tree(scheduler: Any) -> Any:
 def full_tokens(tracker: Any) -> int:
     """Evicted tokens of the full-attention component in the unified tree's tracker."""
     for component, tokens in tracker.items():
-        if getattr(component, "name", "") == "FULL":
+        if is_full(component):
             return int(tokens)
     return 0
+
+
+def is_full(component: Any) -> bool:
+    """Whether it is the member of the engine's enum for full attention. (Its ``name`` is a property, and slow.)"""
+    return getattr(component, "_name_", "") == "FULL"
 
 
 def is_backed_up(tree: Any, node: Any) -> bool:
@@ -112,7 +117,7 @@ def _full_data(node: Any) -> Any:
     """Per-component data of a unified tree's node object (0.5.12 to 0.5.16): that of full attention."""
     data = getattr(node, "component_data", None)
     pairs = data.items() if isinstance(data, dict) else ()
-    return next((value for component, value in pairs if getattr(component, "name", "") == "FULL"), None)
+    return next((value for component, value in pairs if is_full(component)), None)
 
 
 def write_policy(tree: Any, controller: Any) -> str:

@@ -100,25 +100,23 @@ def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memo
             return
         busy = True
         try:
-            seq, start = position + 1, HEADER_SIZE + position % capacity * SLOT_SIZE
+            span = 1 - -len(extra) // SLOT_SIZE
+            rest = pack_body[len(numbers)](kind, span, monotonic_ns(), rid, *numbers)
             if extra:
-                data = records.pack(seq, kind, monotonic_ns(), rid, numbers, extra)
-                place(data, start)
-                position += len(data) // SLOT_SIZE
+                rest += records.padded(extra)
+            seq, start = position + 1, HEADER_SIZE + position % capacity * SLOT_SIZE
+            data = pack_prefix(seq, adler32(rest, seq % SEEDS)) + rest
+            stop = start + len(data)
+            if stop <= end:
+                ring[start:stop] = data
             else:
-                body = pack_body[len(numbers)](kind, 1, monotonic_ns(), rid, *numbers)
-                ring[start : start + SLOT_SIZE] = pack_prefix(seq, adler32(body, seq % SEEDS)) + body
-                position = seq
-            head[0] = position
+                ring[start:end] = data[: end - start]
+                ring[HEADER_SIZE : HEADER_SIZE + stop - end] = data[end - start :]
+            head[0] = position = position + span
         except Exception:
             dropped[0] += 1
             raise
         finally:
             busy = False
-
-    def place(data: bytes, start: int) -> None:
-        fits = min(len(data), end - start)
-        ring[start : start + fits] = data[:fits]
-        ring[HEADER_SIZE : HEADER_SIZE + len(data) - fits] = data[fits:]
 
     return write

@@ -285,14 +285,16 @@ def decode_rid(key: bytes) -> str:
 
 def pack(seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], extra: bytes = b"") -> bytes:
     """A record's bytes, a multiple of SLOT_SIZE. Raises ValueError if ``extra`` is longer than MAX_EXTRA."""
-    room = -len(extra) % SLOT_SIZE
-    span = 1 + (len(extra) + room) // SLOT_SIZE
+    span = 1 - -len(extra) // SLOT_SIZE
+    rest = BODIES[len(numbers)].pack(kind, span, t_ns, rid, *numbers) + padded(extra)
+    return PREFIX.pack(seq, adler32(rest, seq % SEEDS)) + rest
+
+
+def padded(extra: bytes) -> bytes:
+    """Filled up with zeros to whole slots. Raises ValueError if it is longer than MAX_EXTRA."""
     if len(extra) > MAX_EXTRA:
         raise ValueError(f"extra of {len(extra)} bytes, {MAX_EXTRA} at most")
-    rest = BODIES[len(numbers)].pack(kind, span, t_ns, rid, *numbers)
-    if extra:
-        rest += extra + bytes(room)
-    return PREFIX.pack(seq, adler32(rest, seq % SEEDS)) + rest
+    return extra + bytes(-len(extra) % SLOT_SIZE)
 
 
 def pack_runs(runs: Iterable[tuple[int, int]]) -> bytes:

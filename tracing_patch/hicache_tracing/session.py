@@ -16,13 +16,16 @@ from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam, say
 from hicache_tracing.recorder import Recorder
-from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
+from hicache_tracing.records import ABSENT, PAIR, RID_SIZE, Direction, Kind, LoadBackOutcome, SeamState
 from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
 logger = logging.getLogger("hicache_witness")
 
 Write = Callable[..., None]
+
+TRANSFER = Kind.TRANSFER
+TRANSFER_DONE = Kind.TRANSFER_DONE
 
 MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses their length
 MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
@@ -174,7 +177,9 @@ class Session:
     # -- requests --------------------------------------------------------------------------------------------
 
     def key(self, rid: Any) -> bytes:
-        """The request id as a record carries it."""
+        """The request id as a record carries it: itself, if it is short and plain, as nearly all are."""
+        if type(rid) is str and len(rid) <= RID_SIZE and rid.isascii() and rid.isprintable() and rid < "~":
+            return rid.encode()
         key = self._keys.get(rid)
         if key is None:
             if self.recorder is None:
@@ -213,7 +218,7 @@ class Session:
         tokens = sum(operation[2] for operation in operations)
         size = dialects.ack_bytes(ack, tokens, self.controller)
         self.write(
-            Kind.TRANSFER,
+            TRANSFER,
             b"",
             self.transfer_id,
             transfers.direction,
@@ -259,7 +264,7 @@ class Session:
             else:
                 self.witness.load_finished(transfer_id)
         nanoseconds = dialects.device_ns(ack) if finished else ABSENT
-        self.write(Kind.TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
+        self.write(TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
 
     def outcome(self, scope: LoadScope, promised: int, loaded: int, threshold: int, quota: int) -> LoadBackOutcome:
         """Why a promise was kept or not, from what was seen inside init_load_back."""

@@ -13,6 +13,9 @@ from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 EVICT = Kind.EVICT
+DEVICE, HOST = Tier.DEVICE, Tier.HOST
+DEMOTED, DROPPED, HOST_EVICTED = EvictCause.DEMOTED, EvictCause.DROPPED, EvictCause.HOST_EVICTED
+ATTACHED = SeamState.ATTACHED
 
 
 def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: bool) -> None:
@@ -22,9 +25,18 @@ def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: b
         session.load_scope.evicted += tokens
     if session.witness is not None:
         session.witness.left_device()
-    cause = EvictCause.DEMOTED if kept else EvictCause.DROPPED
     runs, complete, packed = _kept_in(session, tree, node) if kept else (0, 0, b"")
-    session.write(EVICT, b"", Tier.DEVICE, cause, dialects.node_id(node), tokens, runs, complete, extra=packed)
+    session.write(
+        EVICT,
+        b"",
+        DEVICE,
+        DEMOTED if kept else DROPPED,
+        dialects.node_id(node),
+        tokens,
+        runs,
+        complete,
+        extra=packed,
+    )
 
 
 def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
@@ -39,7 +51,7 @@ def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
         reading.fault(error)
         return 0, 0, b""
     if not reading.fired:
-        reading.state = SeamState.ATTACHED
+        reading.state = ATTACHED
         reading.fire()
     return kept
 
@@ -98,8 +110,8 @@ def host_slots(session: Session) -> Steps:
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if args[0] is session.controller:
-            tokens = len(argument(args, kwargs, 1, "host_indices"))
-            session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, tokens)
+            tokens = argument(args, kwargs, 1, "host_indices").numel()
+            session.write(EVICT, b"", HOST, HOST_EVICTED, ABSENT, tokens)
 
     return Steps(after=after)
 
@@ -109,9 +121,9 @@ def host_tokens(session: Session) -> Steps:
 
     def after(_token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         component = argument(args, kwargs, 2, "component_type")
-        of_kv = component is None or getattr(component, "name", "") == "FULL"
+        of_kv = component is None or dialects.is_full(component)
         if of_kv and isinstance(result, int) and result > 0:
-            session.write(EVICT, b"", Tier.HOST, EvictCause.HOST_EVICTED, ABSENT, result)
+            session.write(EVICT, b"", HOST, HOST_EVICTED, ABSENT, result)
 
     return Steps(after=after)
 

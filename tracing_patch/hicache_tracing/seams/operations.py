@@ -31,13 +31,14 @@ def load(session: Session) -> Steps:
             return
         host = argument(args, kwargs, 1, "host_indices")
         node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
+        tokens = host.numel()
         runs, complete, packed = host_runs(host)
-        operation = session.queued(session.loads, node, len(host))
+        operation = session.queued(session.loads, node, tokens)
         session.write(
             LOAD,
             session.key(session.rid) if session.rid else b"",
             node,
-            len(host),
+            tokens,
             operation,
             runs,
             complete,
@@ -50,18 +51,18 @@ def load(session: Session) -> Steps:
 def write(session: Session) -> Steps:
     """D2H. Called inside insert (write-through: the request whose KV it is) or inside eviction (write-back)."""
 
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int, int] | None:
         if args[0] is not session.controller:
             return None
         # the older controllers start the transfer inside write(): the operation must be known before
         node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
-        return session.queued(session.backups, node, len(argument(args, kwargs, 1, "device_indices")))
+        tokens = argument(args, kwargs, 1, "device_indices").numel()
+        return node, tokens, session.queued(session.backups, node, tokens)
 
-    def after(operation: int | None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if operation is None:
+    def after(token: tuple[int, int, int] | None, result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        if token is None:
             return
-        node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
-        tokens = len(argument(args, kwargs, 1, "device_indices"))
+        node, tokens, operation = token
         accepted = result is not None
         if not accepted:
             queued = session.backups.queued

@@ -55,12 +55,14 @@ def start_writing(session: Session) -> Steps:
 
 
 def loading_check(session: Session) -> Steps:
+    loads = session.loads
+
     def idle(_args: tuple[Any, ...]) -> bool:
-        return not session.loads.open and session.witness is None
+        return not loads.open and session.witness is None
 
     def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if session.loads.open:
-            session.drained(session.loads, session.controller.ack_load_queue)
+        if loads.open:
+            session.drained(loads, session.controller.ack_load_queue)
         if session.witness is not None:
             session.witness.report(session.write)
 
@@ -68,11 +70,13 @@ def loading_check(session: Session) -> Steps:
 
 
 def writing_check(session: Session) -> Steps:
+    backups = session.backups
+
     def idle(_args: tuple[Any, ...]) -> bool:
-        return not session.backups.open
+        return not backups.open
 
     def after(_token: None, _result: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        session.drained(session.backups, session.controller.ack_write_queue)
+        session.drained(backups, session.controller.ack_write_queue)
 
     return Steps(after=after, idle=idle)
 
