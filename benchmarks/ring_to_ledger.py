@@ -20,7 +20,7 @@ from engine_mix import IDENTITY, RECORDS_A_REQUEST, Mix
 from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.core.rank_ledger import RankLedger, RingClock
 from hicache_exporter.core.totals import Totals
-from hicache_exporter.garbage import settle
+from hicache_exporter.garbage import look, settle
 from hicache_exporter.sources.ring import Ring
 from hicache_tracing.recorder import Recorder
 
@@ -55,6 +55,7 @@ def measure() -> dict[str, float]:
             halfway = time.process_time()
             ledger.tell(found.rows, found.extras, found.losses)
             ledger.news()
+            look()
             ended = time.process_time()
             read, took = read + halfway - began, took + ended - began
             records_read, behind = records_read + len(found.rows), found.behind

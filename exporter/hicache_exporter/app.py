@@ -32,6 +32,7 @@ from hicache_exporter.core.engine_ledger import Case
 from hicache_exporter.core.engine_report import EngineReport
 from hicache_exporter.core.rank_process import RankProcess
 from hicache_exporter.follower import Follower, Lives
+from hicache_exporter.garbage import look
 from hicache_exporter.judging import Judging
 from hicache_exporter.rank_processes import rank_processes
 from hicache_exporter.registry import Collector, Registry
@@ -188,6 +189,7 @@ class App:
                 for _ in self.follower.steps(self._clock()):
                     await asyncio.sleep(0)
                 self._judge()
+                look()
             except Exception:
                 log.exception("following the rings failed; trying again")
                 await asyncio.sleep(1)
