@@ -56,6 +56,15 @@ def test_a_read_of_l2_is_corroborated_by_its_content(engines, proof, spec):
     assert {view.served_by(request)[:8] for request in (*run.of("A"), *run.of("miss"))} == {"computed"}
 
 
+def test_markers_at_three_depths_are_recalled_before_and_after_the_read(engine, proof):
+    markers = proof(engine).answers.markers
+    assert (markers.planted, markers.followed, markers.recalled) == (3, 3, 3), markers.says
+    assert markers.told[0].cold == markers.told[0].before, "computed and from L1"
+    for marker in markers.told:
+        assert marker.before.startswith(f" {marker.code}.")
+        assert marker.before == marker.after, "from L1 and from L2"
+
+
 def test_with_the_eviction_skipped_c_is_an_l1_hit_and_nothing_is_proven(engine, proof):
     run = proof(engine, "--skip-eviction")
     assert (run.outcome.verdict, run.outcome.exit_code) == ("no_read", 1)
@@ -70,6 +79,10 @@ def test_rows_zeroed_on_the_way_back_are_damage_although_every_counter_is_green(
         assert evidence.counters.load_back_tokens == evidence.reply.host_tokens == evidence.lookup.host_tokens > 0
         assert evidence.content.mismatched > 0
         assert evidence.answer.max_logprob_delta > evidence.answer.tolerance
+    assert run.answers.markers.says.endswith("after it 0: 3 of 3 failed")
+    for marker in run.answers.markers.told:
+        assert marker.code in marker.before
+        assert marker.code not in marker.after, "an answer like any other, only a wrong one"
 
 
 def test_lost_records_leave_it_unobserved(engines, proof, faulty):
@@ -91,7 +104,7 @@ def test_an_engine_without_the_recorder_is_refused_with_what_is_missing(engines,
     assert "reads no flight recorder at all" in result.stderr
 
 
-def test_the_ladders_read_from_l2_at_every_rung_and_markers_are_not_used_on_a_model_that_does_not_follow(engine, proof):
+def test_the_ladders_read_from_l2_at_every_rung(engine, proof):
     ladders = ("--ladder", "64,256", "--concurrency", "1,2")
     run = proof(engine, *ladders, "--repetitions", "2", "--prefix-tokens", "250")
     rungs = (*run.lengths.rungs, *run.concurrency.rungs)
@@ -99,7 +112,6 @@ def test_the_ladders_read_from_l2_at_every_rung_and_markers_are_not_used_on_a_mo
     assert all(rung.from_host == rung.requests for rung in rungs)
     assert all(rung.proven == rung.requests for rung in rungs if rung.at_once == 1)
     assert run.lengths.break_even.sentence
-    assert "this model does not follow" in run.answers.markers.says
     assert {found.failures for found in run.answers.comparisons} == {0}
 
 

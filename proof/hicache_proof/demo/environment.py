@@ -87,7 +87,7 @@ def _model(root: Path, python: Path, say: Say) -> Path:
 
     def build(scratch: Path) -> None:
         write = [str(python), "-I", str(source), str(scratch)]
-        _Steps(root, "model", say)("writing a tiny model with random weights", write)
+        _Steps(root, "model", say)("writing a tiny model", write)
 
     return build_once(root / "model" / _key(source.read_text(), TORCH), build, say)
 

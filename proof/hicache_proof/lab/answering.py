@@ -17,7 +17,7 @@ from hicache_proof.lab.answers import Acceptance, Answers, Comparison
 from hicache_proof.lab.markers import Planted
 from hicache_proof.lab.reply import Reply
 from hicache_proof.lab.run import Series
-from hicache_proof.lab.series import COLD_AGAIN, Asked
+from hicache_proof.lab.series import AFTER, BEFORE, COLD_AGAIN, Asked
 
 Pair = tuple[Reply, Reply]
 _AFTER_A_READ: tuple[Series, ...] = ("C", "D", "E")
@@ -58,8 +58,8 @@ class Answering:
     def _reference(self, one: Asked) -> Asked | None:
         if one.series in _AFTER_A_READ:
             return same(self._asked, "B", one.repetition, turn=2)
-        if one.series == "marker" and one.repetition == marked.AFTER:
-            return same(self._asked, "marker", marked.BEFORE, turn=one.turn)
+        if one.series == "marker" and one.repetition == AFTER:
+            return same(self._asked, "marker", BEFORE, turn=one.turn)
         return None
 
     def _pairs(self, series: Series, turn: int, other_series: Series, other_turn: int) -> list[Pair]:

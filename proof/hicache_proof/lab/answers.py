@@ -34,6 +34,19 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Largest difference of log-probability; None if nothing was compared."""
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model answered to the question for one marker; None: not asked then, or it gave no text."""
+
+    depth: float
+    code: str
+    cold: str | None
+    """While the prefix was computed: only the first one can be asked for then."""
+    before: str | None
+    """Right after that, from L1."""
+    after: str | None
+    """After the eviction: the first one read the prefix from L2, the others use what it brought."""
+
+
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
     """``followed``: recalled before the eviction, so that losing one after it means something."""
 
@@ -41,6 +54,7 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     followed: int
     recalled: int
     says: str
+    told: tuple[Told, ...] = ()
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):

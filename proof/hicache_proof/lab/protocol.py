@@ -67,8 +67,6 @@ class Experiment:
         control_plan = self._control_plan(sized)
         script = series.draw(sized, prompts, max(sized.fillers, control_plan.fillers if control_plan else 0))
         planted, why_not = self._planted(script.warm_up.other_prefix, salt)
-        if planted is not None:
-            script = script._replace(warm_up=script.warm_up._replace(other_prefix=planted.prefix))
         asker = Asker(self._engine, sized, f"lab-{salt}", self._sidecar.proof)
         before = self._engine.read()
         asked = self._series(asker, script, sized, planted, progress)
@@ -82,7 +80,7 @@ class Experiment:
         control: tuple[Asked, ...] = ()
         if self._control is not None and control_plan is not None:
             other = Asker(self._control, control_plan, f"lab-{salt}-control", _nobody)
-            control = _control_series(other, script, progress)
+            control = _control_series(other, script, planted, progress)
         return Observed(
             plan=sized,
             asked=asked,
@@ -117,12 +115,10 @@ class Experiment:
         self, asker: Asker, script: Script, sized: Plan, planted: Planted | None, progress: Progress
     ) -> tuple[Asked, ...]:
         progress.stage("warm-up", 1)
-        series.warm_up(asker, script)
+        asked = list(series.warm_up(asker, script, planted))
         progress.step()
         backups = self._backups()
-        asked = self._cold_and_warm(asker, script, sized, progress)
-        if planted is not None:
-            asked.extend(series.markers(asker, marked.BEFORE, planted))
+        asked += self._cold_and_warm(asker, script, sized, progress)
         if sized.fillers:
             self._evict(asker, script, sized, backups, progress)
         progress.stage("C, D: read back, then L1", sized.repetitions)
@@ -130,7 +126,7 @@ class Experiment:
             asked.extend(series.after_eviction(asker, repetition, subject))
             progress.step()
         if planted is not None:
-            asked.extend(series.markers(asker, marked.AFTER, planted))
+            asked.extend(series.markers(asker, series.AFTER, planted))
         return tuple(asked)
 
     def _cold_and_warm(self, asker: Asker, script: Script, sized: Plan, progress: Progress) -> list[Asked]:
@@ -178,9 +174,9 @@ class Experiment:
             self._note("traffic", "passed", f"{asker.tokens_asked:,} prompt tokens, all ours")
 
 
-def _control_series(asker: Asker, script: Script, progress: Progress) -> tuple[Asked, ...]:
+def _control_series(asker: Asker, script: Script, planted: Planted | None, progress: Progress) -> tuple[Asked, ...]:
     progress.stage("control engine", len(script.subjects) + asker.plan.fillers)
-    series.warm_up(asker, script)
+    series.warm_up(asker, script, planted)
     asked: list[Asked] = []
     for repetition, subject in enumerate(script.subjects, 1):
         asked.extend(series.cold_and_warm(asker, repetition, subject))

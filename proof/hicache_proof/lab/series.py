@@ -21,6 +21,8 @@ from hicache_proof.lab.reply import Reply
 from hicache_proof.lab.run import Series
 from hicache_proof.lab.sidecar import NoProof, Proof
 
+COLD, BEFORE, AFTER = 0, 1, 2
+"""Repetitions of series ``marker``: while the prefix is computed, from L1 right after that, after L1 was emptied."""
 COLD_AGAIN = 3
 """Turn of B that repeats A's prompt: what an L1 run differs from a cold one."""
 SETTLE_SECONDS = 10.0
@@ -142,13 +144,21 @@ class Asker:
         return self._engine.until(moved, SETTLE_SECONDS)[0]
 
 
-def warm_up(asker: Asker, script: Script) -> None:
-    """The shapes of A and B with prompts that no series uses: the first run of a shape pays for its set-up."""
+def warm_up(asker: Asker, script: Script, planted: Planted | None = None) -> tuple[Asked, ...]:
+    """The shapes of A and B with prompts that no series uses: the first run of a shape pays for its set-up.
+
+    Where markers are planted, theirs is the other prefix: computed with the question for the first of them, and asked
+    for all of them at once, before anything can have pushed it out of L1. Those answers are returned.
+    """
     subject = script.warm_up
     asker.ask("A", 0, subject.prefix + subject.opening)
     asker.ask("B", 0, subject.prompt)
     asker.ask("B", 0, subject.prompt, turn=2)
-    asker.ask("miss", 0, subject.other_prefix + subject.question)
+    if planted is None:
+        asker.ask("miss", 0, subject.other_prefix + subject.question)
+        return ()
+    cold = markers(asker, COLD, planted._replace(markers=planted.markers[:1]))
+    return (*cold, *markers(asker, BEFORE, planted))
 
 
 def cold_and_warm(asker: Asker, repetition: int, subject: Subject) -> Iterator[Asked]:

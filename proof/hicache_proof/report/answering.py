@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hicache_proof.lab.answers import Comparison
+from hicache_proof.lab.markers import recalled
 from hicache_proof.lab.run import LabRun
 
 MEANINGS = {
@@ -17,6 +18,7 @@ MEANINGS = {
 def sentences(run: LabRun) -> tuple[str, ...]:
     said = [f"answers {found.name}: {outcome(found)}" for found in run.answers.comparisons if found.name != "D to B"]
     said.append(f"markers: {run.answers.markers.says}")
+    said.extend(f"marker {line}" for line in told(run))
     if run.answers.acceptance is not None:
         said.append(acceptance(run))
     if run.answers.too_wide:
@@ -32,6 +34,25 @@ def outcome(found: Comparison) -> str:
         f"{found.failures} of {found.compared} failed, largest difference of log-probability {found.largest:.2g}, "
         f"same tokens in {found.same_tokens} of {found.compared}{missing}"
     )
+
+
+def told(run: LabRun) -> tuple[str, ...]:
+    """The answers for each marker that the model has recalled at all."""
+    return tuple(
+        f"{one.code} at {one.depth:.0%}: "
+        + ", ".join(
+            f"{when} {shown(text)}"
+            for when, text in (("computed", one.cold), ("L1", one.before), ("after the eviction", one.after))
+            if text is not None
+        )
+        for one in run.answers.markers.told
+        if recalled(one.before, one.code)
+    )
+
+
+def shown(text: str) -> str:
+    """An answer in quotes, on one line."""
+    return f'"{" ".join(text.split())}"'
 
 
 def acceptance(run: LabRun) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hicache_proof.lab import markers
+from hicache_proof.report import answering
 
 from .fake_engine import FakeEngine
 
@@ -31,6 +32,26 @@ def test_a_model_that_recalls_them_after_the_read_passes(run_of):
     found = run_of(FakeEngine(follows=True)).answers.markers
     assert (found.planted, found.followed, found.recalled) == (3, 3, 3)
     assert "0 of 3 failed" in found.says
+    first, *others = found.told
+    assert all(text == f" {one.code}." for one in found.told for text in (one.before, one.after))
+    assert first.cold == first.before, "the first one is asked for while its prefix is computed, too"
+    assert [one.cold for one in others] == [None, None]
+
+
+def test_the_first_question_computes_the_prefix_and_the_one_after_the_eviction_reads_it(run_of):
+    asked = [one for one in run_of(FakeEngine(follows=True)).requests if one.series == "marker"]
+    cold, *before = asked[:4]
+    assert (cold.repetition, cold.judgement.served_by) == (0, "none")
+    assert {one.judgement.served_by for one in before} == {"device"}
+    assert asked[4].judgement.served_by == "host"
+
+
+def test_the_report_shows_what_was_answered_before_and_after(ask, run_of):
+    text = ask(FakeEngine(follows=True, forgets=True)).stdout
+    found = run_of(FakeEngine(follows=True, forgets=True)).answers.markers.told[0]
+    assert found.after == "?"
+    assert 'after the eviction "?"' in text
+    assert text.count('computed "') == 1
 
 
 def test_a_marker_lost_with_the_read_is_damage(run_of):
@@ -49,6 +70,7 @@ def test_on_a_model_that_does_not_follow_they_are_not_used_and_nothing_passes(ru
     assert "this model does not follow" in run.answers.markers.says
     assert (run.answers.markers.followed, run.answers.markers.recalled) == (0, 0)
     assert run.outcome.exit_code == 0
+    assert not answering.told(run), "nothing to compare"
     assert not any(one.evidence.answer.markers_planted for one in run.requests if one.evidence.answer)
 
 
