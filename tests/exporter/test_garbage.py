@@ -44,12 +44,12 @@ class Knot: pass
 settle()
 knot = Knot()
 knot.itself = knot
-kept, gone = rows(YOUNG + 1), weakref.ref(knot)
+kept, gone = [rows(YOUNG + 1)], weakref.ref(knot)
 look()  # it is older now
 before = looks()
 del knot
 for turn in range(LOOKS + 2):
-    kept = rows(YOUNG + 1)
+    kept.append(rows(YOUNG + 1))
     look()
 print(looks()[1] - before[1], int(gone() is None))
 """
