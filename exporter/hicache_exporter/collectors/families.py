@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Exemplar
@@ -66,6 +67,7 @@ def _labels(family: Family, engine: str, labels: tuple[str, ...]) -> dict[str, s
     return {"engine": engine, **dict(zip(family.labels, labels, strict=True))}
 
 
+@lru_cache(maxsize=1024)
 def _bound(value: float) -> str:
     text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
     return text
