@@ -56,9 +56,9 @@ def first_chunk(req: Any) -> int:
 def request_times(req: Any) -> tuple[int, int]:
     """(entered the waiting queue, first prefill started), CLOCK_MONOTONIC ns; the engine keeps perf_counter seconds."""
     stats = getattr(req, "time_stats", None)
-    times = (getattr(stats, "wait_queue_entry_time", 0.0), getattr(stats, "forward_entry_time", 0.0))
-    received, started = (int(seconds * 1e9) if seconds else ABSENT for seconds in times)
-    return received, started
+    received = getattr(stats, "wait_queue_entry_time", 0.0)
+    started = getattr(stats, "forward_entry_time", 0.0)
+    return int(received * 1e9) if received else ABSENT, int(started * 1e9) if started else ABSENT
 
 
 def aborted(req: Any) -> bool:

@@ -266,6 +266,8 @@ def encode_rid(rid: str) -> bytes:
     A key stands for ids that are long, and for those whose decoded text could be taken for another's: with NUL, with
     surrogates, with the ``~`` that ``decode_rid`` puts before a hash.
     """
+    if len(rid) <= RID_SIZE and rid.isascii() and rid.isprintable() and rid < "~":
+        return rid.encode()  # nearly all of them
     raw = rid.encode("utf-8", "surrogatepass")
     if len(raw) <= RID_SIZE and b"\0" not in raw and raw[:1] != b"~" and not _SURROGATE.search(rid):
         return raw

@@ -16,7 +16,7 @@ from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Seam, say
 from hicache_tracing.recorder import Recorder
-from hicache_tracing.records import ABSENT, PAIR, RID_SIZE, Direction, Kind, LoadBackOutcome, SeamState
+from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
 from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
@@ -177,9 +177,7 @@ class Session:
     # -- requests --------------------------------------------------------------------------------------------
 
     def key(self, rid: Any) -> bytes:
-        """The request id as a record carries it: itself, if it is short and plain, as nearly all are."""
-        if type(rid) is str and len(rid) <= RID_SIZE and rid.isascii() and rid.isprintable() and rid < "~":
-            return rid.encode()
+        """The request id as a record carries it."""
         key = self._keys.get(rid)
         if key is None:
             if self.recorder is None:

@@ -16,25 +16,26 @@ MEMORY = Kind.MEMORY
 INTERVAL_NS = 10_000_000_000
 
 
-def idle(session: Session) -> Steps:
+def turn(session: Session) -> Steps:
     next_at = 0
+
+    def idle(_args: tuple[Any, ...]) -> bool:
+        return monotonic_ns() < next_at
 
     def after(_token: None, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         nonlocal next_at
-        now = monotonic_ns()
-        if now < next_at or session.recorder is None:
-            return
-        next_at = now + INTERVAL_NS
-        session.write(MEMORY, b"", *dialects.memory(args[0], session.controller))
+        if session.recorder is not None:
+            next_at = monotonic_ns() + INTERVAL_NS
+            session.write(MEMORY, b"", *dialects.memory(args[0], session.controller))
 
-    return Steps(after=after)
+    return Steps(after=after, idle=idle)
 
 
 MODULE = "sglang.srt.managers.scheduler"
 MIXIN = ("sglang.srt.managers.scheduler_runtime_checker_mixin", "SchedulerRuntimeCheckerMixin")
 
 TARGETS = (
-    Target(MODULE, "Scheduler", "on_idle", (("self",),), idle),
-    Target(*MIXIN, "on_idle", (("self",),), idle),
-    Target(*MIXIN, "self_check_during_idle", (("self",),), idle, unless="on_idle"),
+    Target(MODULE, "Scheduler", "on_idle", (("self",),), turn),
+    Target(*MIXIN, "on_idle", (("self",),), turn),
+    Target(*MIXIN, "self_check_during_idle", (("self",),), turn, unless="on_idle"),
 )
