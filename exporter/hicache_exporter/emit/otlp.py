@@ -6,6 +6,7 @@ import socket
 from collections.abc import Mapping
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import Tracer, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -47,9 +48,9 @@ class SpanEmitter:
 
     def request(self, identity: Identity, spans: RequestSpans, *, parent_sampled: bool) -> bool:
         """Emit a request's spans. Returns whether they were sampled; only then is what it shared emitted as well."""
-        sampled = parent_sampled
+        sampled, tracer = parent_sampled, self._tracer(identity)
         for index, plan in enumerate(spans.own):
-            recorded = self._emit(self._tracer(identity), plan, sampled=sampled)
+            recorded = self._emit(tracer, plan, sampled=sampled)
             if index == 0:
                 sampled = recorded
                 if not sampled:
@@ -64,9 +65,7 @@ class SpanEmitter:
 
     def _emit(self, tracer: Tracer, plan: SpanPlan, *, sampled: bool) -> bool:
         self._ids.planned = plan.id
-        context = trace.set_span_in_context(NonRecordingSpan(trace.INVALID_SPAN_CONTEXT))
-        if plan.parent is not None:
-            context = trace.set_span_in_context(NonRecordingSpan(_span_context(plan.parent, sampled=sampled)))
+        context = _NOBODY if plan.parent is None else _below(_span_context(plan.parent, sampled=sampled))
         span = tracer.start_span(
             plan.name,
             context=context,
@@ -91,6 +90,13 @@ class SpanEmitter:
             assert isinstance(tracer, Tracer)
             self._tracers[key] = tracer
         return self._tracers[key]
+
+
+def _below(parent: SpanContext) -> Context:
+    return trace.set_span_in_context(NonRecordingSpan(parent))
+
+
+_NOBODY = _below(trace.INVALID_SPAN_CONTEXT)
 
 
 def _span_context(span: SpanId, *, sampled: bool) -> SpanContext:
