@@ -25,6 +25,8 @@ class EngineSpec:
     write_policy: Literal["write_through", "write_through_selective", "write_back"] = "write_through"
     page_size: int = 1
     tp_size: int = 1
+    dp_size: int = 1
+    """Replicas, each with an L1 and an L2 of the sizes below."""
     max_total_tokens: int = 1024
     """Capacity of L1, in tokens; also the longest context."""
     hicache_ratio: float = 4.0
@@ -57,6 +59,7 @@ def server_arguments(spec: EngineSpec, release: Release, model: Path, port: int)
         "sampling-backend": "pytorch",
         "grammar-backend": "none",
         "tp-size": spec.tp_size,
+        "dp-size": spec.dp_size,
         "page-size": spec.page_size,
         "context-length": spec.max_total_tokens,
         "max-total-tokens": spec.max_total_tokens,
@@ -95,8 +98,9 @@ def environment_variables(
         "OMP_NUM_THREADS": "1",
         "TORCHDYNAMO_DISABLE": "1",  # needs a C++ compiler, and gains a model this small nothing
     }
-    if spec.tp_size > 1:
-        variables["SGLANG_CPU_OMP_THREADS_BIND"] = _one_core_a_rank(spec.tp_size)
+    ranks = spec.tp_size * spec.dp_size
+    if ranks > 1:
+        variables["SGLANG_CPU_OMP_THREADS_BIND"] = _one_core_a_rank(ranks)
     if spec.tree_core:
         variables["SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND"] = spec.tree_core
     if spec.storage:

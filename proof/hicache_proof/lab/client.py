@@ -12,7 +12,7 @@ import msgspec
 
 from hicache_exporter.core.engine_info import EngineInfo
 from hicache_proof.direct_http import text_of
-from hicache_proof.lab import engine, reply
+from hicache_proof.lab import engine, replica, reply
 from hicache_proof.lab.engine import EngineFacts, Reading
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.lab.reply import Reply
@@ -33,20 +33,26 @@ class EngineClient:
     """``http`` carries headers and timeouts; every failure becomes a CannotRunError that names the address.
 
     ``admin``: headers in place of those for what an engine with an admin key keeps for its administrator.
+    ``dp_rank``: the data-parallel replica to ask, where there are several; None: the first.
     """
 
-    def __init__(self, url: str, http: httpx.Client, admin: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, http: httpx.Client, admin: Mapping[str, str] | None = None, dp_rank: int | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._http = http
         self._admin = dict(admin or {})
-        self.facts, self._info = self._describe()
+        facts, self._info = self._describe()
+        self.facts = msgspec.structs.replace(facts, dp_rank=replica.chosen(facts, dp_rank))
+        self.route = {} if self.facts.dp_rank is None else {self._route_field(): self.facts.dp_rank}
+        """What is added to each request, so that it goes to that replica."""
 
     def read(self) -> Reading:
         answer = self._get("/metrics")
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise CannotRunError(f"{self.url} serves no /metrics; start the engine with --enable-metrics")
         try:
-            return engine.read(answer.content, self._info, time.monotonic_ns())
+            return engine.read(answer.content, self._info, time.monotonic_ns(), self.facts.dp_rank)
         except ValueError as error:
             raise CannotRunError(f"{self.url}/metrics can't be read: {error}") from None
 
@@ -83,6 +89,7 @@ class EngineClient:
             "stream": True,
             "return_logprob": True,
             "sampling_params": {"temperature": 0, "max_new_tokens": output_tokens, "ignore_eos": True, "n": 1},
+            **self.route,
         }
         first_ns, last, sent_ns = None, None, time.monotonic_ns()
         try:
@@ -134,6 +141,10 @@ class EngineClient:
         except ValueError as error:
             kind = answer.headers.get("content-type", "something").partition(";")[0]
             raise self._stranger(f"what /server_info answers ({kind}) is not SGLang's: {error}") from None
+
+    def _route_field(self) -> str:
+        answer = self._get("/openapi.json")
+        return replica.field(answer.content if answer.is_success else None, self.url)
 
     def _stranger(self, why: str) -> CannotRunError:
         return CannotRunError(no_sglang(self.url, why))

@@ -89,6 +89,7 @@ class Url(click.ParamType[str]):
 @click.option("--allow-traffic", is_flag=True, help="Run although others use the engine.")
 @click.option("--without-recorder", is_flag=True, help='Go on without the flight recorder: "consistent" at best.')
 @click.option("--token-ids", type=TokenRange(), help="Draw prompts from these ids (an engine without a tokenizer).")
+@click.option("--dp-rank", type=click.IntRange(min=0), help="Which data-parallel replica to ask. Default: the first.")
 @click.option(
     "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the engine's key."
 )
@@ -114,6 +115,7 @@ def lab(
     allow_traffic: bool,
     without_recorder: bool,
     token_ids: tuple[int, int] | None,
+    dp_rank: int | None,
     api_key_file: Path | None,
     admin_key_file: Path | None,
     out: Path | None,
@@ -125,7 +127,7 @@ def lab(
     Exit 0: proven or corroborated (and with --l3, E read from storage). 1: not proven. 2: the experiment could not be
     carried out.
     """
-    target = Target(engine, control_engine, sidecar, api_key_file, admin_key_file, token_ids)
+    target = Target(engine, control_engine, sidecar, api_key_file, admin_key_file, token_ids, dp_rank)
     options = Options(
         prefix_tokens=prefix_tokens,
         repetitions=repetitions,

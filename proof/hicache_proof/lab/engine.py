@@ -6,13 +6,16 @@ Capacities are the realised ones (gauges), never computed from flags.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import msgspec
+from msgspec.structs import replace
 
 from hicache_exporter import names
 from hicache_exporter.core import engine_families, engine_text
 from hicache_exporter.core.engine_info import EngineInfo, read_server_info
+from hicache_exporter.core.engine_text import EngineText
 from hicache_exporter.core.engine_view import view
 from hicache_proof.attached import Scheduler, storage_backend
 
@@ -42,6 +45,8 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     tokenizer_workers: int
     prefetch_policy: str | None = None
     """When a prefetch from L3 ends: best_effort, wait_complete or timeout."""
+    dp_rank: int | None = None
+    """The data-parallel replica that all requests were sent to; None: there is only one."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +131,9 @@ _READ: dict[tuple[str, tuple[str, ...]], str] = {
 }
 
 
+_A_REPLICA_S_OWN = ("device_capacity", "device_used", "device_evictable", "host_capacity", "host_used")
+
+
 def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
     """From the body of /server_info. Raises ValueError for a body that is not SGLang's."""
     info = read_server_info(server_info)
@@ -159,17 +167,39 @@ def describe(url: str, server_info: bytes) -> tuple[EngineFacts, EngineInfo]:
     return facts, info
 
 
-def read(metrics: bytes, info: EngineInfo, at_ns: int) -> Reading:
-    """From the body of /metrics. Raises engine_text.TruncatedError or EncodingError, both ValueErrors."""
+def read(metrics: bytes, info: EngineInfo, at_ns: int, dp_rank: int | None = None) -> Reading:
+    """From the body of /metrics. Raises engine_text.TruncatedError or EncodingError, both ValueErrors.
+
+    ``dp_rank``: sizes and fill are those of that replica. Counters are the engine's: SGLang labels those of its caches
+    with rank 0 whichever replica counts, so they are told apart by nobody else being served.
+    """
     text = engine_text.read(metrics, engine_families.WANTED)
     if not text.engine_families:
         raise ValueError("no metric of SGLang in it")
+    numbers = _numbers(text, info)
+    if dp_rank is not None:
+        of_one = _numbers(_of_replica(text, dp_rank), replace(info, dp_size=1))
+        numbers = {name: value for name, value in numbers.items() if name not in _A_REPLICA_S_OWN}
+        numbers |= {name: value for name, value in of_one.items() if name in _A_REPLICA_S_OWN}
+    return Reading(at_ns=at_ns, **numbers)
+
+
+def _of_replica(text: EngineText, dp_rank: int) -> EngineText:
+    """Without the samples of other replicas. What has no such label is of whichever wrote last, or the same of all."""
+    kept = {
+        name: tuple(sample for sample in samples if sample.labels.get("dp_rank", str(dp_rank)) == str(dp_rank))
+        for name, samples in text.samples.items()
+    }
+    return dataclasses.replace(text, samples={name: samples for name, samples in kept.items() if samples})
+
+
+def _numbers(text: EngineText, info: EngineInfo) -> dict[str, float]:
     numbers = {}
     for value in view(text, info).values:
         field = _READ.get((value.family.name, value.labels))
         if field is not None:
             numbers[field] = value.values[0]
-    return Reading(at_ns=at_ns, **numbers)
+    return numbers
 
 
 def window(before: Reading, after: Reading) -> Window:

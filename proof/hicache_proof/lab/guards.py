@@ -83,14 +83,6 @@ def flushed(probe: Reply, page: int) -> str:
     return f"the cache was emptied: a prompt that it held came back with {cached} cached tokens"
 
 
-def supported(facts: EngineFacts) -> None:
-    if facts.dp_size > 1:
-        raise CannotRunError(
-            f"{facts.url} has {facts.dp_size} data-parallel replicas with a cache each, and the lab can't choose one; "
-            "run it against an engine with --dp-size 1"
-        )
-
-
 def has_hicache(facts: EngineFacts) -> None:
     if not facts.hicache:
         raise CannotRunError(f"HiCache is off on {facts.url}; start the engine with --enable-hierarchical-cache")

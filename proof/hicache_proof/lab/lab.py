@@ -38,6 +38,8 @@ class Target(NamedTuple):
     admin_key_file: Path | None = None
     token_ids: tuple[int, int] | None = None
     """Range to draw prompts from (both ends included), for an engine that has no tokenizer."""
+    dp_rank: int | None = None
+    """The data-parallel replica to ask, on both engines; None: the first."""
 
 
 @contextmanager
@@ -48,8 +50,8 @@ def connected(target: Target, options: Options) -> Iterator[Lab]:
     """
     patience = {"answer_seconds": ANSWER_SECONDS, "connect_seconds": 10.0}
     with direct_client(target.api_key_file, **patience) as engines, direct_client(None, **patience) as http:
-        engine = EngineClient(target.engine, engines, bearer(target.admin_key_file))
-        control = EngineClient(target.control, engines) if target.control else None
+        engine = EngineClient(target.engine, engines, bearer(target.admin_key_file), target.dp_rank)
+        control = EngineClient(target.control, engines, dp_rank=target.dp_rank) if target.control else None
         yield Lab(target, options, engine, control, SidecarClient(target.sidecar, http))
 
 

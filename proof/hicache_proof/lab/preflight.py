@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from hicache_proof.lab import guards, plan, sizes, surroundings
+from hicache_proof.lab import guards, plan, replica, sizes, surroundings
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading
 from hicache_proof.lab.errors import CannotRunError
@@ -61,7 +61,10 @@ class Preflight:
         self.note("probe", "passed", f"a fresh prompt of {answered.prompt_tokens} tokens was answered")
         if not self._options.flush:
             self._look_for_recorder(answered.request_id)
-        sized = self._sized(self.capacities(len(probe)))
+        asked = len(probe)
+        if self._engine.facts.dp_rank is not None:
+            asked += self._look_for_replica(prompts, salt, self._engine.facts.dp_rank)
+        sized = self._sized(self.capacities(asked))
         self._describe(sized)
         return sized
 
@@ -92,12 +95,10 @@ class Preflight:
             )
 
     def _refuse_unsuitable(self) -> None:
-        guards.supported(self._engine.facts)
         guards.has_hicache(self._engine.facts)
         if self._options.storage:
             guards.has_storage(self._engine.facts)
         if self._control is not None:
-            guards.supported(self._control.facts)
             guards.is_control(self._control.facts)
 
     def _refuse_busy(self) -> None:
@@ -131,6 +132,26 @@ class Preflight:
         else:
             engines = self._sidecar.engines()
             raise CannotRunError(guards.no_recorder(self._sidecar.url, self._engine.url, engines, found.why))
+
+    def _look_for_replica(self, prompts: Prompts, salt: str, wanted: int) -> int:
+        """As many probes as there are replicas: an engine that ignores the choice takes them in turn by default.
+
+        Returns the tokens that were asked.
+        """
+        replicas = self._engine.facts.dp_size
+        found = []
+        for turn in range(replicas):
+            reply = self._engine.generate(prompts.fresh(PROBE_TOKENS), 1, f"lab-{salt}-replica-{turn}")
+            proof = self._sidecar.proof(reply.request_id, patient=False)
+            replica.refuse_another(reply, proof, wanted)
+            found.append(replica.served_by(reply, proof))
+        told = found.count(wanted)
+        pinned = f"every request goes to data-parallel rank {wanted} of {replicas} ({', '.join(self._engine.route)})"
+        if told:
+            self.note("replica", "passed", f"{pinned}; it served {told} of {replicas} probes and no other did")
+        else:
+            self.note("replica", "warning", f"{pinned}; not verified: neither replies nor a recorder tell who served")
+        return replicas * PROBE_TOKENS
 
     def _sized(self, reading: Reading, *, after_flush: bool = False) -> Plan:
         return plan.make(

@@ -32,6 +32,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """None: an engine without a tokenizer."""
     accepted_tokens: float | None = None
     """Accepted tokens a step of speculative decoding; None without it."""
+    dp_rank: int | None = None
+    """The data-parallel replica that served it, where the engine tells."""
 
     @property
     def ttft_seconds(self) -> float:
@@ -86,4 +88,5 @@ def _found(request_id: str, answer: Mapping[str, Any], *, sent_ns: int, first_to
         done_ns=done_ns,
         text=answer.get("text"),
         accepted_tokens=meta.get("spec_accept_length"),
+        dp_rank=meta.get("dp_rank"),
     )

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from hicache_proof.lab import replica
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, Window, window
 from hicache_proof.lab.markers import Planted
@@ -107,6 +108,7 @@ class Asker:
         reply = self._send(prompt, self.plan.output_tokens, series)
         deltas = window(before, self._settled(before, reply))
         proof = self._witness(reply.request_id, patient=False)
+        replica.refuse_another(reply, proof, self._engine.facts.dp_rank)
         return Asked(series, repetition, turn, reply, deltas, _alone(deltas, reply), proof)
 
     def completed(self, asked: Asked) -> Asked:
@@ -130,7 +132,9 @@ class Asker:
             self._count += 1
             self.tokens_asked += len(prompt)
             request_id = f"{self._name}-{self._count:04d}-{label}"
-        return self._engine.generate(prompt, output_tokens, request_id)
+        reply = self._engine.generate(prompt, output_tokens, request_id)
+        replica.refuse_another(reply, None, self._engine.facts.dp_rank)
+        return reply
 
     def _settled(self, before: Reading, reply: Reply) -> Reading:
         """The answer may be here before the counters have moved; a load-back is counted when it is acknowledged."""

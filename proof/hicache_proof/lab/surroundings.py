@@ -57,6 +57,8 @@ def checks(facts: EngineFacts, plan: Plan, seen: Scrape) -> tuple[Check, ...]:
 def _ranks(facts: EngineFacts) -> Check:
     ranks = facts.tp_size * facts.pp_size
     says = f"tensor {facts.tp_size} x pipeline {facts.pp_size} = {ranks} of one replica; data {facts.dp_size}"
+    if facts.dp_rank is not None:
+        says += f", of which rank {facts.dp_rank} alone is asked"
     return Check(name="ranks", state="passed", says=says + "; counters are taken per group, not summed over ranks")
 
 

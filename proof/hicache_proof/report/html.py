@@ -213,6 +213,7 @@ def _setup(run: LabRun) -> list[tuple[str, str]]:
         ("page size", f"{engine.page_size} tokens"),
         ("chunked prefill", engine.chunked_prefill_tokens),
         ("ranks", f"tensor {engine.tp_size}, pipeline {engine.pp_size}, data {engine.dp_size}"),
+        ("data-parallel rank asked", engine.dp_rank),
         ("L3", engine.storage_backend or "none attached"),
         ("prefetch policy", engine.prefetch_policy if engine.storage_backend else None),
         ("control", words.CONTROLS[run.control.kind] if run.control else "none"),

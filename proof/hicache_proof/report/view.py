@@ -138,6 +138,11 @@ def limits(run: LabRun) -> tuple[str, ...]:
         "A lower TTFT or a cached_tokens field alone would only be consistent with reuse; neither decides here.",
         "The greedy answer and its log-probabilities were compared; other tensors that a request can return were not.",
     ]
+    if engine.dp_rank is not None:
+        said.append(
+            f"It speaks for data-parallel rank {engine.dp_rank} alone, of {engine.dp_size} replicas with an L1 and an "
+            "L2 each: all requests of the run were sent to it."
+        )
     if engine.device == "cpu":
         said.append(
             "The engine computed on the CPU: L1 and L2 are both in this machine's RAM. The read from one to the "

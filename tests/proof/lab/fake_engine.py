@@ -39,6 +39,11 @@ class FakeEngine:
     eviction: str = "lru"
     context: int = 994
     dp: int = 1
+    """Replicas. What the caches hold is that of the one asked; the others say that theirs are full."""
+    route_fields: tuple[str, ...] = ("routed_dp_rank", "data_parallel_rank")
+    """Of a request; another one is ignored, and the replicas take turns."""
+    describes_api: bool = True
+    tells_replica: bool = True
     storage: str | None = None
     prefetch: str = "wait_complete"
     """``best_effort`` here gives a prefetch up before anything has come."""
@@ -118,8 +123,11 @@ class FakeEngine:
         time.sleep(self.seconds_per_token * (len(ids) - cached) + (self.seconds_per_read if host else 0.0))
         with self.lock:
             self.at_once -= 1
-        self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns(), storage)
+        replica = self._replica(body)
+        self.log[rid] = self._evidence(rid, len(ids), device, host, sent, time.monotonic_ns(), storage, replica)
         meta = {"prompt_tokens": len(ids), "cached_tokens": cached}
+        if self.dp > 1 and self.tells_replica:
+            meta["dp_rank"] = replica
         if self.accepts is not None:
             meta["spec_accept_length"] = self.accepts
         if self.split != "absent":
@@ -137,6 +145,13 @@ class FakeEngine:
                 "output_ids": [token for _, token, _ in outputs[:count]],
                 "meta_info": meta | {"output_token_logprobs": outputs[:count]},
             }
+
+    def _replica(self, body: dict[str, Any]) -> int:
+        return next((body[name] for name in self.route_fields if name in body), len(self.bodies) % self.dp)
+
+    def openapi(self) -> dict[str, Any]:
+        properties = {name: {"type": "integer"} for name in self.route_fields}
+        return {"components": {"schemas": {"GenerateReqInput": {"properties": properties}}}}
 
     @staticmethod
     def _tokens(body: dict[str, Any]) -> int:
@@ -215,6 +230,8 @@ class FakeEngine:
         if self.hicache and not self.old:
             gauges |= {"hicache_host_total_tokens": self.host, "hicache_host_used_tokens": len(self.l2) * self.page}
         lines = [f"sglang:{name}{{{ranks}}} {value}" for name, value in gauges.items()]
+        if self.dp > 1:
+            lines = self._of_replicas(lines, gauges)
         for name, metric, labels in (
             ("requests", "num_requests_total", front),
             ("prompt", "prompt_tokens_total", front),
@@ -231,6 +248,20 @@ class FakeEngine:
         if "load_back" in self.counts:
             lines.append(f"sglang:load_back_bytes_total{{{tree}}} {self.counts['load_back'] * BYTES_PER_TOKEN}")
         return "\n".join(lines) + "\n"
+
+    def _of_replicas(self, lines: list[str], gauges: dict[str, int]) -> list[str]:
+        """Each with its label: what this engine counts is of the replica that is asked, and the others are full."""
+        asked = next((body[name] for body in self.bodies for name in self.route_fields if name in body), 0)
+        full = gauges | {"hicache_host_used_tokens": self.host, "max_total_num_tokens": 7 * self.device}
+        own = [line.replace("{", f'{{dp_rank="{asked}",') for line in lines]
+        labels = 'engine_type="unified",model_name="fake",pp_rank="0",tp_rank="0"'
+        others = [
+            f'sglang:{name}{{dp_rank="{rank}",{labels}}} {value}'
+            for rank in range(self.dp)
+            for name, value in full.items()
+            if rank != asked
+        ]
+        return own + others
 
     def server_info(self) -> dict[str, Any]:
         return {
@@ -266,7 +297,7 @@ class FakeEngine:
         self.l2.clear()
 
     def _evidence(
-        self, rid: str, prompt: int, device: int, host: int, sent: int, first: int, storage: int = 0
+        self, rid: str, prompt: int, device: int, host: int, sent: int, first: int, storage: int = 0, replica: int = 0
     ) -> seen.Evidence:
         """What comes from storage passes through the host, in slots that no backup wrote."""
         at = [sent + (first - sent) * part // 10 for part in range(10)]
@@ -274,7 +305,7 @@ class FakeEngine:
         return seen.Evidence(
             request_id=rid,
             engine="127.0.0.1:30000",
-            rank="tp0",
+            rank=f"dp{replica}-tp0" if self.dp > 1 else "tp0",
             recorder=seen.Recorder(watching=True, lost_records=0, lookups=1),
             lookup=seen.Lookup(prompt_tokens=prompt, device_tokens=device, host_tokens=through, node_id=7, at_ns=at[2]),
             load_back=seen.LoadBack(
@@ -343,6 +374,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(self.engine.server_info())
         elif path == "/metrics" and self.engine.metrics:
             self._answer(200, self.engine.metrics_text().encode())
+        elif path == "/openapi.json" and self.engine.describes_api:
+            self._json(self.engine.openapi())
         else:
             self._answer(404, b"")
 

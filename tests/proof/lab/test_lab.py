@@ -99,7 +99,6 @@ def test_another_server_than_sglang_is_called_one(ask):
         (FakeEngine(hicache=False), "start the engine with --enable-hierarchical-cache"),
         (FakeEngine(metrics=False), "start the engine with --enable-metrics"),
         (FakeEngine(tokenizer=False), "--token-ids"),
-        (FakeEngine(dp=2), "2 data-parallel replicas"),
         (FakeEngine(host=1100), "tokens to L2, but only"),
         (FakeEngine(device=64, host=512), "too small"),
     ],

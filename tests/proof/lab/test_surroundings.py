@@ -55,11 +55,11 @@ def test_a_cgroup_without_a_limit_is_said_to_have_none():
 def test_all_of_l2_pinned_passes_and_less_is_a_warning():
     assert found()["pinning"].says == "rank tp0: 11.0 GiB pinned, L2 configured 11.0 GiB"
     assert found()["pinning"].state == "passed"
-    assert found(**{"l2_pinned": 5 * GIB})["pinning"].state == "warning"
+    assert found(l2_pinned=5 * GIB)["pinning"].state == "warning"
 
 
 def test_an_engine_on_the_cpu_pins_nothing_and_need_not():
-    check = found(replace(H200, device="cpu"), **{"l2_pinned": 0})["pinning"]
+    check = found(replace(H200, device="cpu"), l2_pinned=0)["pinning"]
     assert check.state == "passed"
     assert "pins nothing" in check.says
 
