@@ -3,9 +3,9 @@
     python benchmarks/spans.py [--dead-seconds 10] [--rate 6000] [--seconds 8] [--protocol grpc http/protobuf]
 
 A real OTLP receiver (gRPC or HTTP, it decodes every batch) runs in another process. This one emits the spans of
-requests that read L2, with the sidecar's own emitter and bounded queue and the SDK's exporter, at a fixed rate; those
-counted are the ones that the receiver decoded. Then the receiver is killed for a while under the same rate, and started
-again.
+requests that read L2, with the sidecar's own emitter, bounded queue and turns of threads and the SDK's exporter, at a
+fixed rate; those counted are the ones that the receiver decoded. Then the receiver is killed for a while under the same
+rate, and started again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.core.spans import RequestSpans, SpanId, SpanPlan
 from hicache_exporter.emit.otlp import SpanEmitter, span_queue
 from hicache_exporter.emit.otlp_settings import otlp_settings
+from hicache_exporter.turns import short_turns
 from hicache_proof.demo.ports import free_port
 
 TURN = 0.02
@@ -145,6 +146,7 @@ def main() -> int:
     options.add_argument("--protocol", nargs="+", default=["grpc", "http/protobuf"])
     given = options.parse_args()
     bench = form.Bench("spans", given.history)
+    short_turns()
     for protocol in given.protocol:
         alive(protocol, given.seconds, given.rate, bench)
         dead(protocol, given.dead_seconds, given.rate, bench)

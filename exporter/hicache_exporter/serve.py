@@ -21,6 +21,7 @@ from hicache_exporter.garbage import settle
 from hicache_exporter.server import Server
 from hicache_exporter.sources.bearer import Bearer
 from hicache_exporter.sources.targets import TargetError, parse_target
+from hicache_exporter.turns import short_turns
 from hicache_exporter.web_config import WebConfigError
 from hicache_exporter.web_security import WebSecurity
 
@@ -171,6 +172,7 @@ def serve(
     except (SettingsError, TargetError, WebConfigError) as error:
         raise click.UsageError(str(error)) from None
     settle()
+    short_turns()
     asyncio.run(_run(settings, security))
 
 
