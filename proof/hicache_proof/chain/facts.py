@@ -21,6 +21,7 @@ class Configuration(_Fact, frozen=True, kw_only=True):
     metrics: bool | None = None
     write_policy: str | None = None
     host_memory_mode: str | None = None
+    page_size: int | None = None
     chunked_prefill_tokens: int | None = None
     tokenizer_workers: int | None = None
     tp_size: int = 1

@@ -39,7 +39,7 @@ def _of_sizes(facts: ChainInput) -> Iterator[Finding]:
 def _of_backup(facts: ChainInput) -> Iterator[Finding]:
     counted, configuration = facts.counted, facts.configuration
     stored = backed_up(counted)
-    if counted is None or stored is None or not counted.prompt_tokens:
+    if counted is None or stored is None or not counted.prompt_tokens or _nothing_new(facts):
         return
     policy = configuration.write_policy if configuration is not None else None
     over = _over_chunk(facts)
@@ -57,11 +57,24 @@ def _of_backup(facts: ChainInput) -> Iterator[Finding]:
         yield found("nothing-backed-up", f"policy {policy or '(not told)'} has backed up nothing")
 
 
+def _nothing_new(facts: ChainInput) -> bool:
+    """In a window of hits alone each prompt leaves less than a page to compute, and there is nothing to back up."""
+    counted, configuration = facts.counted, facts.configuration
+    if facts.watched_seconds is None or counted is None or not counted.requests:
+        return False
+    page = (configuration.page_size if configuration is not None else None) or 1
+    return _computed(counted) <= counted.requests * page
+
+
+def _computed(counted: Counted) -> float:
+    cached = (counted.cached_device, counted.cached_host, counted.cached_storage, counted.cached_unattributed)
+    return (counted.prompt_tokens or 0) - sum(n or 0 for n in cached)
+
+
 def _falls_short(counted: Counted, stored: float) -> bool:
     """Much of what was computed has not reached L2. A full host pool that counts no backups tells nothing."""
-    cached = sum(n or 0 for n in (counted.cached_device, counted.cached_host, counted.cached_storage))
     full = counted.backup_tokens is None and stored >= MOST * (counted.host_capacity or 0)
-    return not full and stored < MOST * ((counted.prompt_tokens or 0) - cached)
+    return not full and stored < MOST * _computed(counted)
 
 
 def _over_chunk(facts: ChainInput) -> str | None:

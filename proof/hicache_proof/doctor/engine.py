@@ -37,6 +37,7 @@ def configuration(server_info: bytes, info: EngineInfo) -> Configuration:
         metrics=arguments.enable_metrics,
         write_policy=info.hicache_write_policy,
         host_memory_mode=arguments.hicache_host_memory_mode,
+        page_size=info.page_size,
         chunked_prefill_tokens=chunk if chunk is not None and chunk > 0 else None,
         tokenizer_workers=arguments.tokenizer_worker_num,
         tp_size=info.tp_size or 1,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.proof.chain.engines import HEALTHY, engine
 
 from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.chain.storing import backup
 from hicache_proof.doctor.window import between
 
 
@@ -34,3 +36,27 @@ def test_a_counter_that_fell_started_anew_and_one_that_appeared_started_at_zero(
 
 def test_what_is_gone_is_not_there() -> None:
     assert between(HEALTHY, ChainInput(counted_missing="refused"), 1.0).counted is None
+
+
+def backup_of(watched: float | None, **counted: float) -> tuple[str, tuple[str, ...]]:
+    """State of the stage and what is found there, for an engine with pages of 64 tokens."""
+    facts = engine({"page_size": 64}, {"backup_tokens": 0, "cached_host": 0, "evicted_tokens": 0, **counted})
+    stage = backup(replace(facts, watched_seconds=watched))
+    return stage.state, tuple(finding.id for finding in stage.findings)
+
+
+def test_a_window_of_hits_in_l1_alone_has_nothing_to_back_up() -> None:
+    hits = {"requests": 10, "prompt_tokens": 10_000, "cached_device": 9_600}
+    assert backup_of(30.0, **hits) == ("idle", ())
+    assert backup_of(30.0, **hits | {"cached_device": 9_300}) == ("broken", ("nothing-backed-up",)), (
+        "a page each is new"
+    )
+
+
+def test_since_its_start_an_engine_has_computed_what_it_now_hits() -> None:
+    hits = {"requests": 10, "prompt_tokens": 10_000, "cached_device": 9_600}
+    assert backup_of(None, **hits) == ("broken", ("nothing-backed-up",))
+
+
+def test_a_window_that_does_not_count_its_requests_is_judged_as_before() -> None:
+    assert backup_of(30.0, requests=0, prompt_tokens=10_000, cached_device=9_990)[0] == "broken"
