@@ -82,12 +82,4 @@ class IntervalMap(Generic[V]):
         return replaced
 
     def _clipped(self, low: int, high: int, start: int, end: int) -> list[Piece[V]]:
-        if low == high:
-            return []
-        pieces = list(zip(self._starts[low:high], self._ends[low:high], self._values[low:high], strict=True))
-        first, last = pieces[0], pieces[-1]
-        if first[0] < start:
-            pieces[0] = (start, first[1], first[2])
-        if last[1] > end:
-            pieces[-1] = (pieces[-1][0], end, last[2])
-        return pieces
+        return [(max(self._starts[at], start), min(self._ends[at], end), self._values[at]) for at in range(low, high)]
