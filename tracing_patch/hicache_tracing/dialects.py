@@ -29,9 +29,7 @@ def node_id(node: Any) -> int:
 def device_prefix(req: Any) -> int:
     """Tokens of the request's prefix that L1 holds: ``prefix_len`` (0.5.22+) or the length of ``prefix_indices``."""
     length = getattr(req, "prefix_len", None)
-    if length is None:
-        length = len(req.prefix_indices)
-    return int(length)
+    return int(len(req.prefix_indices) if length is None else length)
 
 
 def best_node(req: Any) -> int:
@@ -101,9 +99,7 @@ def host_slots(tree: Any, node: Any) -> Any:
     """
     if not isinstance(node, int):
         slots = getattr(node, "host_value", None)
-        if slots is None:
-            slots = getattr(_full_data(node), "host_value", None)
-        return slots
+        return getattr(_full_data(node), "host_value", None) if slots is None else slots
     names = sys.modules[type(tree).__module__]
     transfers = tree.tree_core.build_hicache_transfers(
         names.ComponentType.FULL,
