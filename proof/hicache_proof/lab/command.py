@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -69,6 +70,7 @@ class Url(click.ParamType[str]):
 )
 @click.option(
     "--control-engine",
+    "control",
     type=Url(),
     metavar="URL",
     help="The same model without HiCache; else a forced miss is the control.",
@@ -77,8 +79,12 @@ class Url(click.ParamType[str]):
     "--prefix-tokens", type=click.IntRange(min=1), help="Length of the prefix. Default: what fits the engine."
 )
 @click.option("--repetitions", type=click.IntRange(min=2), default=REPETITIONS, show_default=True)
-@click.option("--l3", is_flag=True, help="Series E as well: empty L1 and L2, and read from the storage backend.")
-@click.option("--ladder", type=Ladder(), default=(), help="Prefix lengths; finds from which one on L2 beats computing.")
+@click.option(
+    "--l3", "storage", is_flag=True, help="Series E as well: empty L1 and L2, and read from the storage backend."
+)
+@click.option(
+    "--ladder", "lengths", type=Ladder(), default=(), help="Prefix lengths; finds from which one on L2 beats computing."
+)
 @click.option("--concurrency", type=Ladder(), default=(), help="Requests at once: TTFT and throughput at each level.")
 @click.option("--skip-eviction", is_flag=True, help="Leave the prefix in L1: a negative control, which must exit 1.")
 @click.option(
@@ -101,44 +107,14 @@ class Url(click.ParamType[str]):
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the reports into this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole run as JSON on stdout.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and its arithmetic; ask the engine for nothing.")
-def lab(
-    engine: str,
-    sidecar: str,
-    control_engine: str | None,
-    prefix_tokens: int | None,
-    repetitions: int,
-    l3: bool,
-    ladder: tuple[int, ...],
-    concurrency: tuple[int, ...],
-    skip_eviction: bool,
-    flush: bool,
-    allow_traffic: bool,
-    without_recorder: bool,
-    token_ids: tuple[int, int] | None,
-    dp_rank: int | None,
-    api_key_file: Path | None,
-    admin_key_file: Path | None,
-    out: Path | None,
-    as_json: bool,
-    dry_run: bool,
-) -> None:
+def lab(skip_eviction: bool, out: Path | None, as_json: bool, dry_run: bool, **given: Any) -> None:
     """Prove on a running engine that a prefix is read back from host RAM (L2), or say why it is not proven.
 
     Exit 0: proven or corroborated (and with --l3, E read from storage). 1: not proven. 2: the experiment could not be
     carried out.
     """
-    target = Target(engine, control_engine, sidecar, api_key_file, admin_key_file, token_ids, dp_rank)
-    options = Options(
-        prefix_tokens=prefix_tokens,
-        repetitions=repetitions,
-        evict=not skip_eviction,
-        flush=flush,
-        allow_traffic=allow_traffic,
-        without_recorder=without_recorder,
-        storage=l3,
-        lengths=ladder,
-        concurrency=concurrency,
-    )
+    target = Target(**{name: given.pop(name) for name in Target._fields})
+    options = Options(evict=not skip_eviction, **given)
     try:
         if out is not None:
             files.folder_for(out)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hicache_proof.direct_http import bearer, direct_client
 from hicache_proof.lab import machine, storage
 from hicache_proof.lab.client import EngineClient
-from hicache_proof.lab.conclude import conclude
+from hicache_proof.lab.conclude import Judged, conclude
 from hicache_proof.lab.engine import redacted
 from hicache_proof.lab.options import Options
 from hicache_proof.lab.plan import Plan
@@ -87,15 +87,7 @@ class Lab:
         metrics_before = self._sidecar.metrics()
         observed = self._experiment.run(prompts, salt, progress)
         metrics_after = self._sidecar.metrics()
-        control_facts = self._control.facts if self._control else None
-        judged = conclude(
-            observed.asked,
-            observed.control,
-            self._engine.facts,
-            control_facts,
-            observed.planted,
-            observed.why_not_planted,
-        )
+        judged = self._judge(observed)
         from_storage = self._storage(judged.requests, observed)
         return LabRun(
             started_at=started.isoformat(timespec="seconds"),
@@ -124,6 +116,16 @@ class Lab:
             lengths=observed.lengths,
             concurrency=observed.concurrency,
             energy=machine.energy(metrics_before, metrics_after),
+        )
+
+    def _judge(self, observed: Observed) -> Judged:
+        return conclude(
+            observed.asked,
+            observed.control,
+            self._engine.facts,
+            self._control.facts if self._control else None,
+            observed.planted,
+            observed.why_not_planted,
         )
 
     def _storage(self, requests: Sequence[Measured], observed: Observed) -> StorageRead | None:

@@ -7,6 +7,7 @@ room of L2, so that the prefix leaves the one and stays in the other.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import msgspec
 
@@ -70,46 +71,53 @@ def make(
 
     ``after_flush``: the reading is not the engine's, but what a flush will leave.
     """
-    device, host, used = _capacities(facts, reading)
-    page, free = facts.page_size, host - used
-    filler = max(page, down(min(longest_prompt(facts, device), device // 4), page))
-    fillers = math.ceil(device * (1 + OVERSHOOT) / filler) if evict else 0
-    # the warm-up and every repetition write two prefixes (the second one is the forced miss) and what follows them
-    prefixes = 2 * (repetitions + 1)
-    # left in L1 on purpose, all of it must fit there: else one prefix would push another one out
-    limit = free if evict else min(device, host)
+    tiers, page = _capacities(facts, reading), facts.page_size
+    filler = max(page, down(min(longest_prompt(facts, tiers.device), tiers.device // 4), page))
+    fillers = math.ceil(tiers.device * (1 + OVERSHOOT) / filler) if evict else 0
+    limit, prefixes = tiers.limit(evict=evict), _prefixes(repetitions)
     room = int(SAFE_SHARE * (limit - fillers * filler)) - MARKER_TOKENS
-    room = room // prefixes - beside_prefix(page)
-    prefix, why = _prefix(facts, device, room, prefix_tokens)
-    storage_fillers = math.ceil((host + device) * (1 + OVERSHOOT) / filler) if storage else 0
+    prefix, why = _prefix(facts, tiers.device, room // prefixes - beside_prefix(page), prefix_tokens)
     if storage:
         _refuse_short_prefetch(prefix)
     written = prefixes * (prefix + beside_prefix(page)) + MARKER_TOKENS + fillers * filler
-    _refuse_too_much(written, limit, host, evict=evict)
-    return Plan(
+    _refuse_too_much(written, limit, tiers.host, evict=evict)
+    plan = Plan(
         prefix_tokens=prefix,
         question_tokens=QUESTION_TOKENS,
         output_tokens=OUTPUT_TOKENS,
         repetitions=repetitions,
         filler_tokens=filler,
         fillers=fillers,
-        storage_fillers=storage_fillers,
+        storage_fillers=math.ceil((tiers.host + tiers.device) * (1 + OVERSHOOT) / filler) if storage else 0,
         written_tokens=written,
-        arithmetic=(
-            f"L1 holds {device:,} tokens, L2 {host:,}, of which {used:,} are used"
-            f"{' after the flush' if after_flush else ''}: {free:,} free (the engine's gauges)",
-            f"prefix: {prefix:,} tokens = {prefix // page:,} pages of {page}, {why}",
-            f"eviction load: {fillers} prompts of {filler:,} uncached tokens = {fillers * filler:,}, more than the "
-            f"{device:,} of L1"
-            if evict
-            else "eviction load: none, skipped on request",
-            f"written to L2 at most: {prefixes} prefixes (two for the warm-up, two a repetition) "
-            f"of {prefix + beside_prefix(page):,} tokens with their questions and answers + {MARKER_TOKENS} for the "
-            f"markers' questions + {fillers * filler:,} of the eviction load = {written:,}, no more than the "
-            + (f"{free:,} free" if evict else f"{limit:,} that both L1 and L2 hold; what was there may leave them"),
-            *_storage_lines(storage_fillers, filler, host + device),
-        ),
-        warnings=_warnings(facts, prefix, device, host),
+        arithmetic=(),
+        warnings=_warnings(facts, prefix, tiers.device, tiers.host),
+    )
+    return msgspec.structs.replace(plan, arithmetic=_arithmetic(plan, tiers, page, why, after_flush=after_flush))
+
+
+def _prefixes(repetitions: int) -> int:
+    """The warm-up and every repetition write two (the second one is the forced miss) and what follows them."""
+    return 2 * (repetitions + 1)
+
+
+def _arithmetic(plan: Plan, tiers: _Tiers, page: int, why: str, *, after_flush: bool) -> tuple[str, ...]:
+    """``why``: where the length of the prefix comes from."""
+    prefix, filler, load, evict = plan.prefix_tokens, plan.filler_tokens, plan.eviction_tokens, bool(plan.fillers)
+    room = "free" if evict else "that both L1 and L2 hold; what was there may leave them"
+    return (
+        f"L1 holds {tiers.device:,} tokens, L2 {tiers.host:,}, of which {tiers.used:,} are used"
+        f"{' after the flush' if after_flush else ''}: {tiers.free:,} free (the engine's gauges)",
+        f"prefix: {prefix:,} tokens = {prefix // page:,} pages of {page}, {why}",
+        f"eviction load: {plan.fillers} prompts of {filler:,} uncached tokens = {load:,}, more than the "
+        f"{tiers.device:,} of L1"
+        if evict
+        else "eviction load: none, skipped on request",
+        f"written to L2 at most: {_prefixes(plan.repetitions)} prefixes (two for the warm-up, two a repetition) "
+        f"of {prefix + beside_prefix(page):,} tokens with their questions and answers + {MARKER_TOKENS} for the "
+        f"markers' questions + {load:,} of the eviction load = {plan.written_tokens:,}, no more than the "
+        f"{tiers.limit(evict=evict):,} {room}",
+        *_storage_lines(plan.storage_fillers, filler, tiers.host + tiers.device),
     )
 
 
@@ -155,7 +163,23 @@ def _storage_lines(fillers: int, filler: int, both: int) -> tuple[str, ...]:
     )
 
 
-def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
+class _Tiers(NamedTuple):
+    """Tokens that L1 and L2 hold, and those of L2 that are used."""
+
+    device: int
+    host: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        return self.host - self.used
+
+    def limit(self, *, evict: bool) -> int:
+        """What may be written. Left in L1 on purpose, all must fit there: else one prefix would push another out."""
+        return self.free if evict else min(self.device, self.host)
+
+
+def _capacities(facts: EngineFacts, reading: Reading) -> _Tiers:
     if reading.device_capacity is None:
         raise CannotRunError(
             f"{facts.url} does not report max_total_num_tokens; start the engine with --enable-metrics"
@@ -166,7 +190,7 @@ def _capacities(facts: EngineFacts, reading: Reading) -> tuple[int, int, int]:
             "hicache_host_used_tokens; SGLang 0.5.10 and later do); run the sidecar, which knows the size, and take "
             "--flush, which makes the pool empty"
         )
-    return int(reading.device_capacity), int(reading.host_capacity), int(reading.host_used)
+    return _Tiers(int(reading.device_capacity), int(reading.host_capacity), int(reading.host_used))
 
 
 def _prefix(facts: EngineFacts, device: int, room: int, wanted: int | None) -> tuple[int, str]:

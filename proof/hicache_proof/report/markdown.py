@@ -39,16 +39,15 @@ def render(run: LabRun) -> str:
             *_warnings(run),
             "### Repeat it",
             "",
-            "```",
-            run.command,
-            "```",
-            "",
-            *_engine(run),
-            "",
-            ", ".join(f"{name} {version}" for name, version in run.versions.items()) + f"; {run.started_at}",
+            *_command(run),
             "",
         )
     )
+
+
+def _command(run: LabRun) -> list[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    return ["```", run.command, "```", "", *_engine(run), "", f"{versions}; {run.started_at}"]
 
 
 def _series(row: view.Row) -> str:

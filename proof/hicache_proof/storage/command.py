@@ -39,9 +39,15 @@ KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--admin-key-file", type=KEY_FILE, help="File with the key that the engine got with --admin-api-key.")
 @click.option("--api-key-file", type=KEY_FILE, help="File with the key that it got with --api-key, if it did.")
 @click.option("--backend", metavar="NAME", help="For attach: file, mooncake, hf3fs, nixl and so on, as the engine has.")
-@click.option("--extra-config", metavar="JSON", help="For attach: the engine's --hicache-storage-backend-extra-config.")
+@click.option(
+    "--extra-config",
+    "hicache_storage_backend_extra_config_json",
+    metavar="JSON",
+    help="For attach: the engine's --hicache-storage-backend-extra-config.",
+)
 @click.option(
     "--prefetch-policy",
+    "hicache_storage_prefetch_policy",
     type=click.Choice(("best_effort", "wait_complete", "timeout")),
     help="For attach. Default: as it is.",
 )
@@ -59,10 +65,9 @@ def storage(
     admin_key_file: Path | None,
     api_key_file: Path | None,
     backend: str | None,
-    extra_config: str | None,
-    prefetch_policy: str | None,
     ring_dir: str,
     as_json: bool,
+    **settings: str | None,
 ) -> None:
     """See, attach or detach the L3 storage backend of a running engine, through its admin API (SGLang 0.5.9+).
 
@@ -73,10 +78,6 @@ def storage(
     Exit 0: done, or (status) all parts agree. 1: not done, done on some ranks only, or the parts do not agree.
     2: refused because of traffic, or not possible.
     """
-    settings = {
-        "hicache_storage_backend_extra_config_json": extra_config,
-        "hicache_storage_prefetch_policy": prefetch_policy,
-    }
     wanted = Wanted(backend, {name: value for name, value in settings.items() if value is not None})
     _check(action, wanted)
     try:
