@@ -59,6 +59,7 @@ def render(run: LabRun) -> str:
         times=times.rows(run),
         ladders=_ladders(run),
         answers=_answers(run),
+        told=answering.told(run),
         acceptance=answering.acceptance(run),
         movement=movement.rows(run),
         energy=movement.energy(run),

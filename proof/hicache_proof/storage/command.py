@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -78,8 +79,7 @@ def storage(
     Exit 0: done, or (status) all parts agree. 1: not done, done on some ranks only, or the parts do not agree.
     2: refused because of traffic, or not possible.
     """
-    wanted = Wanted(backend, {name: value for name, value in settings.items() if value is not None})
-    _check(action, wanted)
+    wanted = _wanted(action, backend, settings)
     try:
         url = parse_target(engine).origin
         with (
@@ -102,11 +102,14 @@ def storage(
     sys.exit(0 if report.done else NOT_DONE)
 
 
-def _check(action: Action, wanted: Wanted) -> None:
+def _wanted(action: Action, backend: str | None, settings: Mapping[str, str | None]) -> Wanted:
+    """Raises click.UsageError."""
+    wanted = Wanted(backend, {name: value for name, value in settings.items() if value is not None})
     if action == "attach" and wanted.backend is None:
         raise click.UsageError("attach needs --backend, for example --backend file")
     if action != "attach" and (wanted.backend is not None or wanted.settings):
         raise click.UsageError(f"--backend, --extra-config and --prefetch-policy are for attach, not for {action}")
+    return wanted
 
 
 def _tell(report: Report, as_json: bool) -> None:

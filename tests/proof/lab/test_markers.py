@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from hicache_proof.lab import markers
@@ -46,12 +48,12 @@ def test_the_first_question_computes_the_prefix_and_the_one_after_the_eviction_r
     assert asked[4].judgement.served_by == "host"
 
 
-def test_the_report_shows_what_was_answered_before_and_after(ask, run_of):
-    text = ask(FakeEngine(follows=True, forgets=True)).stdout
-    found = run_of(FakeEngine(follows=True, forgets=True)).answers.markers.told[0]
-    assert found.after == "?"
-    assert 'after the eviction "?"' in text
-    assert text.count('computed "') == 1
+def test_every_report_shows_what_was_answered_before_and_after(ask, tmp_path):
+    text = ask(FakeEngine(follows=True, forgets=True), "--out", str(tmp_path)).stdout
+    page = unescape((tmp_path / "report.html").read_text())
+    for report in (text, page, (tmp_path / "report.md").read_text()):
+        assert report.count('after the eviction "?"') == 3
+        assert report.count('computed "') == 1
 
 
 def test_a_marker_lost_with_the_read_is_damage(run_of):
