@@ -10,9 +10,9 @@ from hicache_exporter.core.story import Story
 from hicache_exporter.core.totals import Totals
 from hicache_tracing.records import ABSENT, Direction, EvictCause, LoadBackOutcome
 
-DIRECTION_NAMES = {Direction.HOST_TO_DEVICE: "host_to_device", Direction.DEVICE_TO_HOST: "device_to_host"}
-CAUSE_NAMES = {cause: cause.name.lower() for cause in EvictCause}
-OUTCOME_NAMES = {outcome: outcome.name.lower() for outcome in LoadBackOutcome}
+DIRECTION_NAMES = {int(one): one.name.lower() for one in Direction}
+CAUSE_NAMES = {int(cause): cause.name.lower() for cause in EvictCause}
+OUTCOME_NAMES = {int(outcome): outcome.name.lower() for outcome in LoadBackOutcome}
 assert set(DIRECTION_NAMES.values()) == set(names.DIRECTIONS)
 assert set(CAUSE_NAMES.values()) == set(names.CAUSES)
 
@@ -65,7 +65,7 @@ def first_token(totals: Totals, story: Story, exemplar: Sampled | None) -> None:
 
 
 def transfer_done(totals: Totals, move: Move, bytes_per_token: int | None, exemplar: Sampled | None) -> None:
-    name = DIRECTION_NAMES.get(move.direction)  # type: ignore[call-overload]
+    name = DIRECTION_NAMES.get(move.direction)
     if name is None:
         return
     if not move.finished:
@@ -81,12 +81,12 @@ def transfer_done(totals: Totals, move: Move, bytes_per_token: int | None, exemp
 
 
 def load_back(totals: Totals, outcome: int) -> None:
-    name = OUTCOME_NAMES.get(outcome, "unknown")  # type: ignore[call-overload]
+    name = OUTCOME_NAMES.get(outcome, "unknown")
     totals.load_backs[name if name in totals.load_backs else "unknown"] += 1
 
 
 def eviction(totals: Totals, cause: int, tokens: int) -> None:
-    name = CAUSE_NAMES.get(cause)  # type: ignore[call-overload]
+    name = CAUSE_NAMES.get(cause)
     if name is not None:
         totals.evicted_tokens[name] += max(tokens, 0)
 

@@ -8,7 +8,6 @@ from hicache_exporter.core.operations import Move
 from hicache_exporter.core.rank_ledger import RankLedger
 from hicache_exporter.core.story import Story
 from hicache_exporter.core.testimony import moves_of
-from hicache_tracing.records import Direction
 
 
 def mark_request(ledger: RankLedger, story: Story, trace_id: int) -> None:
@@ -23,5 +22,5 @@ def mark_request(ledger: RankLedger, story: Story, trace_id: int) -> None:
 def mark_transfer(ledger: RankLedger, move: Move, trace_id: int) -> None:
     """``trace_id``: of a request that the transfer served, or that started it."""
     if move.finished and move.device_ns is not None and move.done_ns is not None:
-        observed = ledger.totals.transfer_seconds[DIRECTION_NAMES[Direction(move.direction)]]
+        observed = ledger.totals.transfer_seconds[DIRECTION_NAMES[move.direction]]
         observed.mark(Sampled(move.device_ns / 1e9, f"{trace_id:032x}", ledger.clock.wall(move.done_ns)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from hicache_exporter.core.operations import Move, Operation
@@ -23,7 +24,7 @@ class Moves:
         self._queued: dict[Pair, Operation] = {}  # by (direction, operation id)
         self._early: dict[Pair, Move] = {}  # operations that were submitted before they were told of
         self._open: dict[int, Move] = {}
-        self._recent: dict[int, Move] = {}
+        self._recent: OrderedDict[int, Move] = OrderedDict()  # always full: a dict seeks its first key past all gaps
 
     def queued(self, operation: Operation) -> None:
         """An operation was told of. Older controllers start a backup's transfer before that."""
@@ -82,4 +83,4 @@ class Moves:
     def _remember(self, move: Move) -> None:
         self._recent[move.identifier] = move
         if len(self._recent) > MAX_RECENT:
-            self._recent.pop(next(iter(self._recent))).release()
+            self._recent.popitem(last=False)[1].release()

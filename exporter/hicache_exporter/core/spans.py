@@ -104,7 +104,7 @@ def transfer_span(ledger: RankLedger, move: Move) -> SpanPlan:
             about[names.HIT_TOKENS] = moves_of(story).get(move, 0)
         links.append(SpanLink(_id(ledger, story, "hit host" if to_device else "lookup"), about))
     return SpanPlan(
-        name=names.TRANSFER.format(direction=DIRECTION_NAMES[Direction(move.direction)]),
+        name=names.TRANSFER.format(direction=DIRECTION_NAMES[move.direction]),
         id=_move_id(ledger, move),
         parent=None,
         start_ns=ledger.clock.epoch_ns(move.submitted_ns),

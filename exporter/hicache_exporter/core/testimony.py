@@ -118,7 +118,7 @@ def _load_back(story: Story) -> LoadBack | None:
     return LoadBack(
         promised_tokens=max(numbers["promised_tokens"], 0),
         loaded_tokens=numbers["loaded_tokens"],
-        outcome=OUTCOME_NAMES.get(numbers["outcome"], "unknown"),  # type: ignore[call-overload]
+        outcome=OUTCOME_NAMES.get(numbers["outcome"], "unknown"),
         node_id=max(numbers["node_id"], -1),
         threshold=_known(numbers["threshold"]),
         quota=_known(numbers["quota"]),

@@ -17,9 +17,9 @@ Event = dict[str, Any]
 MAX_EARLIER = 64
 
 _WORDS: dict[str, dict[int, str]] = {
-    "direction": {int(key): word for key, word in DIRECTION_NAMES.items()},
-    "outcome": {int(key): word for key, word in OUTCOME_NAMES.items()},
-    "cause": {int(key): word for key, word in CAUSE_NAMES.items()},
+    "direction": DIRECTION_NAMES,
+    "outcome": OUTCOME_NAMES,
+    "cause": CAUSE_NAMES,
     "tier": {int(tier): tier.name.lower() for tier in Tier},
     "mode": {int(mode): mode.name.lower() for mode in ContentMode},
 }
