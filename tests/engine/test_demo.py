@@ -40,6 +40,7 @@ def test_it_proves_one_read_writes_its_report_and_leaves_nothing_running(tmp_pat
     run = msgspec.json.decode(stdout, type=LabRun)
     assert (run.outcome.verdict, run.outcome.content) == ("corroborated", "intact")
     assert run.of("C")[0].evidence.control.kind == "hicache_off"
+    assert run.answers.markers.followed == run.answers.markers.recalled == 3, "computed, from L1, and from L2"
     assert {request.judgement.served_by for request in run.of("B")} == {"device"}
     assert verify((tmp_path / "certificate.json").read_bytes()).holds
     assert (tmp_path / "report.html").read_text().count("<svg") == 2

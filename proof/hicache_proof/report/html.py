@@ -60,6 +60,7 @@ def render(run: LabRun) -> str:
         ladders=_ladders(run),
         answers=_answers(run),
         told=answering.told(run),
+        recall=_recall(run),
         acceptance=answering.acceptance(run),
         movement=movement.rows(run),
         energy=movement.energy(run),
@@ -112,6 +113,11 @@ def _answers(run: LabRun) -> list[dict[str, str]]:
         }
         for found in run.answers.comparisons
     ]
+
+
+def _recall(run: LabRun) -> str:
+    markers = run.answers.markers
+    return "" if not markers.followed else "passed" if markers.recalled == markers.followed else "failed"
 
 
 def _source(name: str) -> str:

@@ -54,6 +54,7 @@ def test_every_report_shows_what_was_answered_before_and_after(ask, tmp_path):
     for report in (text, page, (tmp_path / "report.md").read_text()):
         assert report.count('after the eviction "?"') == 3
         assert report.count('computed "') == 1
+    assert '<td class="failed">3 of 3 recalled before the eviction' in page
 
 
 def test_a_marker_lost_with_the_read_is_damage(run_of):
