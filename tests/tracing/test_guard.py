@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 
-from hicache_tracing.guard import FAULTS_ALLOWED, Seam, Steps, around
+from hicache_tracing.guard import FAULTS_ALLOWED, Gate, Seam, Steps, around
 from hicache_tracing.records import SeamState
 
 
@@ -315,3 +315,27 @@ class TestAFunctionThatPolls:
                 around(host, seam, idle=lambda _args, idle=idle: idle)()
             assert caught.value is error
             assert error.__context__ is None
+
+
+class TestAGate:
+    """Of a function that polls for what we know ourselves: while it is shut, its call is the engine's own."""
+
+    def test_is_open_at_first_and_may_be_shut(self):
+        seam, gate, ran = Seam("Tree.check", lambda _: None), Gate(), []
+        call = around(lambda *args, **kwargs: (args, kwargs), seam, after=lambda *_: ran.append("after"), gate=gate)
+        assert call(1, a=2) == ((1,), {"a": 2})
+        assert (ran, seam.fired) == (["after"], True)
+        gate.open = False
+        assert call(1, a=2) == ((1,), {"a": 2})
+        gate.open = True
+        call(3)
+        assert ran == ["after", "after"]
+
+    @pytest.mark.parametrize("shut", [False, True])
+    def test_a_seam_that_is_off_is_off_behind_it(self, shut):
+        def never(*_):
+            raise AssertionError("called")
+
+        seam, gate = Seam("Tree.check", lambda _: None), Gate()
+        seam.on, gate.open = False, not shut
+        assert around(lambda: "result", seam, never, never, gate=gate)() == "result"

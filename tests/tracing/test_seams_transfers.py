@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hicache_tracing.records import ABSENT, Direction, EvictCause, Kind, Tier
+from hicache_tracing.seams import ALL
 
 from .engines import engine as running
 from .moves import LONGER, OTHER, PROMPT, evict_then_ask_again, pairs, runs, transfers
@@ -123,6 +124,37 @@ class TestTransfer:
         assert transfers(engine, H2D)[1] == []
         engine.settle()
         assert [done.named()["finished"] for done in transfers(engine, H2D)[1]] == [1]
+
+    @pytest.mark.parametrize("function", ["load", "write"])
+    def test_of_what_nobody_told_is_recorded_all_the_same(self, release, tmp_path, function):
+        off = {target.seam for target in ALL if target.name == function}
+        with running(release, tmp_path, {"seams_off": frozenset(off)}) as engine:
+            evict_then_ask_again(engine)
+            started, done = transfers(engine, H2D if function == "load" else D2H)
+            assert len(started) == len(done) >= 1
+            assert {record.named()["operations"] for record in started} == {0}
+
+    @pytest.mark.parametrize("function", ["load", "write"])
+    def test_of_what_could_not_be_told_is_recorded_all_the_same(self, engine, monkeypatch, function):
+        evict_then_ask_again(engine)
+        direction = H2D if function == "load" else D2H
+        before = len(transfers(engine, direction)[0])
+        with monkeypatch.context() as fault:
+            fault.setattr(type(engine.session), "queued", lambda *_: 1 / 0)
+            engine.scheduler.evict(600)
+            engine.serve("second", OTHER)
+            engine.scheduler.evict(600)
+            engine.serve("second again", [*OTHER, 7])
+        assert len(transfers(engine, direction)[0]) > before
+        assert [seam.faults for seam in engine.session.seams if seam.name.endswith(f".{function}") and seam.faults]
+
+    def test_nothing_is_looked_at_while_nothing_is_under_way(self, engine):
+        evict_then_ask_again(engine)
+        engine.steps(3)
+        gates = [gate for way in (engine.session.loads, engine.session.backups) for gate in (way.start, way.end)]
+        engine.tree.cache_controller.start_loading()
+        engine.tree.cache_controller.start_writing()
+        assert [gate.open for gate in gates] == [False] * 4
 
     def test_several_open_ones_end_each_on_its_own(self, engine):
         for i in range(3):

@@ -20,6 +20,15 @@ Ending = Callable[[Any], None]
 Idle = Callable[[tuple[Any, ...]], bool]
 
 
+class Gate:
+    """Of a function that polls: shut while nothing of ours is under way that a call of it could end."""
+
+    __slots__ = ("open",)
+
+    def __init__(self) -> None:
+        self.open = True  # the first call is looked at
+
+
 class Steps(NamedTuple):
     """What a seam does around a call of its engine function. Each step is shielded; one that is None costs nothing."""
 
@@ -31,6 +40,8 @@ class Steps(NamedTuple):
     """``ending(token)`` takes back what ``before`` put up for the time of the call, also when the function raises."""
     idle: Idle | None = None
     """``idle(args)`` is asked first: True where this call, as most of a function that polls, has nothing to tell."""
+    gate: Gate | None = None
+    """The same without a question, for what we know ourselves: while it is shut, nothing else of ours is looked at."""
 
 
 class Seam:
@@ -91,6 +102,7 @@ def around(
     after: After | None = None,
     ending: Ending | None = None,
     idle: Idle | None = None,
+    gate: Gate | None = None,
 ) -> Callable[..., Any]:
     """The wrapper of an engine function, with the Steps of its seam.
 
@@ -127,7 +139,17 @@ def around(
             seam.fault(error)
         return result
 
+    if gate is not None:
+        return _through(gate, call, wrapper)
     return wrapper if idle is None else _unless(idle, call, wrapper, seam)
+
+
+def _through(gate: Gate, call: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def poll(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(*args, **kwargs) if gate.open else call(*args, **kwargs)
+
+    return poll
 
 
 def _unless(idle: Idle, call: Callable[..., Any], wrapper: Callable[..., Any], seam: Seam) -> Callable[..., Any]:

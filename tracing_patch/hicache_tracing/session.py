@@ -8,13 +8,13 @@ are still open, kept until the engine drops them from its queue.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
-from hicache_tracing.guard import Seam, say
+from hicache_tracing.guard import Gate, Seam, say
 from hicache_tracing.recorder import Recorder
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
 from hicache_tracing.ring_file import RecorderError
@@ -50,13 +50,16 @@ class LoadScope:
 class Transfers:
     """The operations of one direction: queued, then merged into a transfer, then seen finished."""
 
-    __slots__ = ("direction", "open", "operations", "queued")
+    __slots__ = ("direction", "end", "open", "operations", "queued", "start", "told")
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
         self.queued: list[tuple[int, int, int]] = []  # (node id, operation id, tokens)
         self.open: list[tuple[int, Any, int, int]] = []  # (transfer id, the engine's ack, tokens, bytes)
         self.operations = 0
+        self.told = False  # whether we are told what is queued
+        self.start = Gate()  # of the function that merges what is queued
+        self.end = Gate()  # of the function that polls for what is open
 
 
 class Session:
@@ -131,6 +134,7 @@ class Session:
             if untold := told.untold(self.seams, self.settings.seams_off, self._cache()):
                 raise UnwitnessableError(f"{untold} is not recorded here")
             self.witness = make_witness(self.controller, wanted)
+            self.loads.end.open = True  # its comparisons end in loading_check, too
         except Exception as reason:  # no memory for it, no compiler: the rest of the witnesses still count
             content = f"refused: {reason if isinstance(reason, UnwitnessableError) else repr(reason)}"
             content = content[:500]  # the header has little room
@@ -169,6 +173,8 @@ class Session:
         index = self.seams.index(seam)
         recorder.seam(index, seam.state, seam.fired, seam.faults)
         if seam.faults and seam is not self.host_slots:  # whose records say themselves what they lack
+            for transfers in (self.loads, self.backups):  # it may have been about to tell us
+                transfers.told, transfers.start.open = False, True
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
             if self.witness is not None and told.function_of(seam.name) in told.VOIDING_FUNCTIONS:
                 self.signing = self.signing and seam.state is not SeamState.TRIPPED
@@ -203,6 +209,7 @@ class Session:
     def queued(self, transfers: Transfers, node_id: int, tokens: int) -> int:
         """A new operation id for an operation that the engine has just queued."""
         transfers.operations += 1
+        transfers.told = transfers.start.open = True
         if len(transfers.queued) >= MAX_QUEUED:
             transfers.queued.clear()
         transfers.queued.append((node_id, transfers.operations, tokens))
@@ -230,20 +237,21 @@ class Session:
         if len(transfers.open) >= MAX_OPEN:
             transfers.open.clear()
         transfers.open.append((self.transfer_id, ack, tokens, size))
+        transfers.end.open = True
         for name, count, pool_bytes in dialects.other_pools(ack, self.controller):
             text = name.encode()
             self.write(Kind.TRANSFER_POOL, b"", self.transfer_id, count, pool_bytes, len(text), extra=text)
         return self.transfer_id
 
-    def drained(self, transfers: Transfers, queue: list[Any]) -> None:
+    def drained(self, transfers: Transfers, queue: Iterable[Any]) -> None:
         """The engine has polled its acks: those gone from its queue have finished."""
-        if not transfers.open:
-            return
-        waiting = {id(ack) for ack in queue}
-        done = [entry for entry in transfers.open if id(entry[1]) not in waiting]
-        transfers.open = [entry for entry in transfers.open if id(entry[1]) in waiting]
-        for entry in done:
-            self._done(transfers.direction, entry, finished=1)
+        if transfers.open:
+            waiting = {id(ack) for ack in queue}
+            done = [entry for entry in transfers.open if id(entry[1]) not in waiting]
+            transfers.open = [entry for entry in transfers.open if id(entry[1]) in waiting]
+            for entry in done:
+                self._done(transfers.direction, entry, finished=1)
+        transfers.end.open = bool(transfers.open) or self.witness is not None
 
     def dropped(self) -> tuple[int, int]:
         """A reset clears the engine's queues without waiting: what is open now will never be acknowledged."""
