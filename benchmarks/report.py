@@ -47,6 +47,7 @@ CHAPTERS: dict[str, dict[str, str]] = {
         "content_kernel": "The content witness",
         "h200_content": "Rows compared, and load-back",
         "h200_lab": "The lab on two ranks",
+        "h200_bus": "Bytes over the bus, counted",
     },
 }
 ELSEWHERE = """

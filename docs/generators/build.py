@@ -14,6 +14,7 @@ from . import (
     compatibility,
     demo,
     h200,
+    h200_labs,
     manual,
     metrics,
     recorder,
@@ -45,7 +46,7 @@ def outputs(root: Path) -> dict[Path, str]:
         "certificate.md": certificate,
     }
     releases = compatibility.rendered(compatibility.read(root / ROWS))
-    marked = {path: {"compatibility": releases} for path in READMES} | {H200: h200.parts()}
+    marked = {path: {"compatibility": releases} for path in READMES} | {H200: h200.parts() | h200_labs.parts()}
     return (
         {REFERENCE / name: module.rendered() for name, module in pages.items()}
         | manual.pages()

@@ -1,0 +1,123 @@
+"""The lab's runs on an H200: their reports, judged again by today's rules, as the tables of the H200 report."""
+
+from __future__ import annotations
+
+import lzma
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hicache_proof.lab.ladder import Rung
+from hicache_proof.lab.run import LabRun, Measured
+from hicache_proof.stats import Effect, Summary
+from hicache_proof.verdict import judge
+
+from .markdown import table
+
+FOLDER = Path(__file__).resolve().parents[1] / "h200"
+TREES = {"hiradix": "HiRadixCache", "unified": "UnifiedRadixCache"}
+SERIES = ("A", "B", "C", "D", "control")
+
+
+class Lab(NamedTuple):
+    name: str
+    """Engine, tree and way of copying."""
+    page: str
+    """The whole report, beside this page."""
+    run: LabRun
+
+    @property
+    def decided(self) -> list[Measured]:
+        return [measured for measured in self.run.requests if measured.series == "C"]
+
+
+@cache
+def labs() -> tuple[Lab, ...]:
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json.xz")))
+
+
+def _read(path: Path) -> Lab:
+    """Raises ValueError where today's rules judge a read of L2 otherwise than the report says."""
+    run = msgspec.json.decode(lzma.decompress(path.read_bytes()), type=LabRun)
+    version, tree, backend = path.name.removesuffix(".json.xz").split("-")
+    lab = Lab(f"{version} {TREES[tree]}, {backend}", f"h200/{version}-{tree}-{backend}.html", run)
+    for measured in lab.decided:
+        today = judge(measured.evidence)
+        if (today.verdict, today.content) != (measured.judgement.verdict, measured.judgement.content):
+            raise ValueError(f"{path.name}: {measured.evidence.request_id} is {today.verdict}, {today.content} by now")
+    return lab
+
+
+def parts() -> dict[str, str]:
+    return {"labs": series(), "witnesses": witnesses(), "ladders": ladders()}
+
+
+def series() -> str:
+    head = ("SGLang", *(f"{name}, ms" for name in SERIES), "control / C", "verdict on C", "report")
+    rows = []
+    for lab in labs():
+        times = [_milliseconds(lab.run.ttft[name]) for name in SERIES]
+        outcome = lab.run.outcome
+        rows.append((lab.name, *times, _ratio(lab.run.effect), f"{outcome.verdict}, {outcome.content}", _link(lab)))
+    return table(head, rows)
+
+
+def _link(lab: Lab) -> str:
+    return f"[whole]({lab.page})"
+
+
+def witnesses() -> str:
+    """What those say that do not go by the engine's accounts, of every read of series C."""
+    head = ("SGLang", "tokens", "device clock", "bytes claimed", "bytes over the bus", "ratio", "rows equal")
+    return table(head, [_witnessed(lab, measured) for lab in labs() for measured in lab.decided])
+
+
+def _witnessed(lab: Lab, measured: Measured) -> tuple[str, ...]:
+    evidence = measured.evidence
+    (copy,), bus, content = evidence.transfers or (), evidence.physical, evidence.content
+    if copy.device_seconds is None or bus is None or content is None or bus.bus_bytes is None:
+        raise ValueError(f"{evidence.request_id}: no time, no bus or no content")
+    moved = bus.bus_bytes - (bus.baseline_bytes or 0)
+    equal = content.checked - content.mismatched - content.unseen
+    return (
+        lab.name,
+        f"{copy.tokens:,}",
+        f"{copy.device_seconds * 1e3:.2f} ms",
+        f"{copy.bytes:,}",
+        f"{moved:,}",
+        f"{moved / copy.bytes:.2f}",
+        f"{equal:,} of {content.checked:,}",
+    )
+
+
+def ladders() -> str:
+    """Per run: from which prefix on a read of L2 pays, and the curve behind it."""
+    head = ("prefix tokens", "computed, ms", "read from L2, ms", "computed / read", "reads proven")
+    found = []
+    for lab in labs():
+        ladder = lab.run.lengths
+        if ladder is None or ladder.break_even is None:
+            raise ValueError(f"{lab.name}: no ladder of lengths")
+        found += [f"**{lab.name}**: {ladder.break_even.sentence}", table(head, map(_rung, ladder.rungs)).strip()]
+    return "\n\n".join(found)
+
+
+def _rung(rung: Rung) -> tuple[str, ...]:
+    proven = f"{rung.proven} of {rung.requests}"
+    times = _milliseconds(rung.miss), _milliseconds(rung.read)
+    return (f"{rung.prefix_tokens:,}", *times, _ratio(rung.effect), proven)
+
+
+def _milliseconds(summary: Summary) -> str:
+    ms = 1e3 * summary.median
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.1f}"
+
+
+def _ratio(effect: Effect) -> str:
+    if effect.ratio is None or effect.ratio_interval is None:
+        return f"none given: {effect.why}"
+    low, high = effect.ratio_interval.low, effect.ratio_interval.high
+    shown = "" if effect.says != "no_difference" else ", no difference shown"
+    return f"{effect.ratio:.2f} ({low:.2f} to {high:.2f}){shown}"
