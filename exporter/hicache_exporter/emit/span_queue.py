@@ -5,8 +5,10 @@ The SDK's own batch processor drops silently: what it dropped can't be asked of 
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import time
 from collections import deque
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
@@ -14,6 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
 
 
 class SpanQueue(SpanProcessor):
@@ -29,6 +33,7 @@ class SpanQueue(SpanProcessor):
         self._spans: deque[ReadableSpan] = deque()
         self._wake = threading.Event()
         self._sending = 0
+        self._looked = -LOOK_SECONDS
         self._stopping = self._given_up = False
         self._thread = threading.Thread(target=self._run, name="span-export", daemon=True)
         self._thread.start()
@@ -91,3 +96,13 @@ class SpanQueue(SpanProcessor):
                 self.exported += count
             else:
                 self.failed += count
+                self._look_for_what_is_left()
+
+    def _look_for_what_is_left(self) -> None:
+        """An error lies in a frame of its own traceback, and frames of the exporter's hold the encoded batch, a quarter
+        of a megabyte. While a collector is dead these add up, as Python looks for such cycles rarely.
+        """
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            gc.collect(1)

@@ -1,7 +1,9 @@
 """The queue in front of the exporter: bounded, never in the way, and nothing is lost uncounted."""
 
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -131,6 +133,31 @@ def test_an_exporter_that_keeps_its_last_batch_in_a_cycle_keeps_no_spans():
     put(queue, 3)
     queue.shutdown(5)
     assert (exporter.batches, queue.failed, list(exporter.kept)) == ([3], 3, [])
+
+
+def test_what_a_failure_leaves_in_a_cycle_is_looked_for():
+    class Batch:
+        """Encoded."""
+
+    class Failing(Exporter):
+        def export(self, spans):
+            batch = Batch()
+            batches.append(weakref.ref(batch))
+            try:
+                raise ConnectionError
+            except ConnectionError as error:
+                kept = error  # noqa: F841 - the cycle: this frame, the error, its traceback
+            return SpanExportResult.FAILURE
+
+    batches = []
+    gc.disable()
+    try:
+        queue = SpanQueue(Failing(), delay=0.01)
+        put(queue, 3)
+        queue.shutdown(5)
+        assert [batch() for batch in batches] == [None]
+    finally:
+        gc.enable()
 
 
 def test_after_the_end_spans_are_dropped():
