@@ -1,4 +1,4 @@
-"""The plot of the history: each figure with a target on a small panel of its own, all runs, the target dashed."""
+"""The plot of the history: each figure with a target and more than one run on a panel of its own, the target dashed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def draw(lines: Sequence[Line], path: Path, description: str) -> None:
     for line in lines:
         if line.target is not None and line.value is not None and line.target.value:
             panels.setdefault((line.name, line.figure), []).append(line)
-    rows = ceil(len(panels) / COLUMNS)
+    panels = {which: runs for which, runs in panels.items() if len(runs) > 1}
+    rows = max(1, ceil(len(panels) / COLUMNS))
     settings = {"svg.fonttype": "none", "svg.hashsalt": "performance", "font.size": 7, "font.family": "sans-serif"}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(11, 1.6 * rows + 0.3), layout="constrained")

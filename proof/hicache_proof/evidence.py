@@ -82,9 +82,9 @@ class Transfer(_Fact, frozen=True, kw_only=True):
     """Tokens of it that this request asked for."""
     bytes: int | None
     queued_ns: int | None = None
-    """When the first of its operations was queued: none of its bytes moved before. None: an older sidecar's evidence."""
+    """When the first of its operations was queued: none of its bytes moved before. None: an older sidecar's."""
     submitted_ns: int
-    """When the engine had handed it to the device. Its first bytes may have moved by then: of a copy page by page most."""
+    """When the engine had handed it to the device; of a copy page by page, most bytes may have moved by then."""
     finished_ns: int | None = None
     """When the engine saw it finished; None: never seen finished."""
     finished: bool | None = None

@@ -49,9 +49,10 @@ def _hits() -> Row:
             ),
             Panel(
                 "Tokens that no tier answers for",
-                "Cached tokens whose tier the engine does not name. They are never added to a tier.",
+                "Cached tokens whose tier the engine does not name, and by the recorder what the sum of the tiers lacks"
+                " (unplaced) or has too much (surplus). They are never added to a tier.",
                 "si:tok/s",
-                (tiers.UNATTRIBUTED,),
+                (tiers.UNATTRIBUTED, tiers.HIT_DIFFERENCE),
                 span=6,
                 alerts=("HiCacheTokensUnattributed",),
             ),

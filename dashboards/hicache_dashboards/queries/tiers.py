@@ -72,6 +72,7 @@ UNATTRIBUTED = Query(
     ),
     "unattributed",
 )
+HIT_DIFFERENCE = Query(rate(names.HIT_DIFFERENCE, "kind"), "{{kind}}, by the recorder", optional=needs.PLUGIN)
 HITS_RECORDER = Query(rate(names.HIT_TOKENS, "tier"), "{{tier}}, recorder, at admission", optional=needs.PLUGIN)
 HITS_ENGINE = Query(rate(names.ENGINE_CACHED_TOKENS, "tier"), "{{tier}}, engine, at the end")
 TIER_SEEN = Query(highest(names.ENGINE_TIER_SEEN, "tier"), "{{tier}}", instant=True)
