@@ -127,6 +127,8 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         rings = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
         url = stack.enter_context(engine(options, folder, rings))
+        if not any(rings.glob("*.ring")):
+            raise SystemExit("no flight recorder: install hicache-witness in the Python that has SGLang")
         print(record(url, rings, folder, options.file, options.minutes, PROMPT_TOKENS, VOCABULARY))
 
 
