@@ -24,7 +24,8 @@ from hicache_exporter.sources.probe_board import FIRST_LISTING, RESTING, STARTIN
 from hicache_exporter.sources.ring_heads import RingHeads
 
 SECOND = 1_000_000_000
-FACTS_EVERY_NS = 2 * SECOND
+FACTS_EVERY_NS, ALL_EVERY_NS = 2 * SECOND, 5 * SECOND
+"""How often facts are read, and those that cost much and hardly change."""
 RELIST_NS, RELIST_MOST_NS = 15 * SECOND, 240 * SECOND
 """How soon a missing GPU is looked for again, doubled each time. NVML finds it only after a shutdown and a new start,
 which costs the others a gap in their PCIe totals."""
@@ -38,6 +39,8 @@ class Session:
         self._handles: dict[str, tuple[int, Any, DeviceArea]] = {}
         self._missing: dict[str, GpuFacts] = {}
         self._blind: dict[str, str] = {}
+        self._known: dict[str, GpuFacts] = {}
+        self._all_at_ns = 0
         self._refused: list[str] = []
         self.sampler = PcieSampler(board, activity)
         board.enter(STARTING)
@@ -87,12 +90,16 @@ class Session:
     def snapshot(self) -> Snapshot:
         """Read the facts of every GPU."""
         devices = []
+        if monotonic_ns() >= self._all_at_ns:
+            self._all_at_ns = monotonic_ns() + ALL_EVERY_NS
+            self._known.clear()
         for uuid, (index, handle, area) in list(self._handles.items()):
             self._board.enter(area.number)
-            facts = read_facts(self._nvml, handle, uuid, index)
+            facts = read_facts(self._nvml, handle, uuid, index, self._known.get(uuid))
             if facts.state != "present":
                 self._miss(uuid, facts.state)
                 continue
+            self._known[uuid] = facts
             if uuid in self._blind:
                 facts.unobservable["pcie_bytes"] = self._blind[uuid]
             devices.append(facts)

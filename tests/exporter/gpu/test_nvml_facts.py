@@ -5,8 +5,20 @@ import pytest
 from fake_nvml import FakeNvml
 
 from hicache_exporter.core.gpu_facts import GpuProcess
-from hicache_exporter.sources.nvml import CLOCK_EVENTS, READERS, read_facts
+from hicache_exporter.sources.nvml import CLOCK_EVENTS, RARE_FIELDS, RARELY, READERS, read_facts
 from hicache_exporter.sources.pcie_counters import NotObservableError, PcieCounters
+
+
+class Counting:
+    """An NVML, and which of its functions were called."""
+
+    def __init__(self, nvml):
+        self.called = set()
+        self._nvml = nvml
+
+    def __getattr__(self, name):
+        self.called.add(name)
+        return getattr(self._nvml, name)
 
 
 def gpu(**properties):
@@ -32,6 +44,22 @@ def test_all_facts_of_a_healthy_gpu():
     assert (found.pcie_generation, found.pcie_generation_max) == (4, 5)
     assert (found.pcie_width, found.pcie_width_max, found.pcie_replays) == (8, 16, 2)
     assert found.processes == (GpuProcess(4242, 99_000_000_000), GpuProcess(7, None))
+
+
+def test_what_costs_much_and_hardly_changes_is_taken_from_a_moment_ago():
+    changed = {"fail": {"nvmlDeviceGetTotalEccErrors": "NotSupported"}}
+    known = facts(fail={"nvmlDeviceGetPcieReplayCounter": "NotSupported"})
+    asked = Counting(gpu(**changed))
+    again = read_facts(asked, "GPU-a", "GPU-a", 0, known)
+    assert not asked.called & {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMigMode", "nvmlDeviceGetName"}
+    assert {"nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"} <= asked.called
+    assert again == known, "all of it, and why a fact is missing"
+
+
+def test_every_fact_has_the_fields_of_its_reader():
+    """Else a fact that is read rarely would be missing in between."""
+    rare = {name for fact in RARELY for name in READERS[fact](gpu(), "GPU-a")}
+    assert rare == set(RARE_FIELDS)
 
 
 @pytest.mark.parametrize(
