@@ -8,8 +8,8 @@ function in it. Prompts are asked cold, again (L1), and once more after others h
 second round with the meter alone, the seams left out, so that its own share is known there and then. What is added is
 the median difference of such a pair of rounds, with a 95 % bootstrap interval.
 
-Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data out
-of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
+Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
+out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
 """
 
 from __future__ import annotations
