@@ -24,7 +24,7 @@ _NUMBER = r"[-+]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?|[iI
 _TAIL = re.compile(
     rf"""(?:[ \t]*+\{{((?:[^"}}]++|{_QUOTED})*+)\}}[ \t]*+|[ \t]++)  # labels, or a blank
     ({_NUMBER})(?=[ \t\r]|$)                                      # value
-    (?:[ \t]++{_NUMBER}(?=[ \t\r]|$))?[ \t\r]*+(?:\#.*)?$         # timestamp, exemplar: neither is used
+    (?:[ \t]++{_NUMBER}(?=[ \t\r]|$))?[ \t\r]*+(?:\#[ ]\{{.*)?$    # timestamp, exemplar: neither is used
     """,
     re.VERBOSE,
 )

@@ -132,6 +132,7 @@ def test_what_is_no_number_is_counted_and_gives_no_sample(number):
         '{"sglang.x"} 5',
         "\x00\x01",
         'sglang:x{a="never ends} 5',
+        'sglang:x{a="1"} 5 #1',
     ],
 )
 def test_garbage_is_counted_and_the_rest_is_read(line):
