@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from hicache_proof.demo.spec import SHIMS
@@ -104,3 +107,39 @@ def test_events_have_a_time(tmp_path: Path) -> None:
         "a.record(); time.sleep(0.01); b.record(); torch.cpu.Stream().synchronize(); print(a.elapsed_time(b))"
     )
     assert 10 <= float(python(code, tmp_path)) < 1000
+
+
+@pytest.fixture
+def paged(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(SHIMS))
+    return importlib.import_module("cpu_engine.paged")
+
+
+class Tensor(np.ndarray):
+    def new_tensor(self, values):
+        return np.array(values)
+
+
+def tensor(*values):
+    return np.array(values).view(Tensor)
+
+
+def test_slots_go_on_in_the_page_begun_and_then_in_new_pages(paged):
+    out = tensor(*[-1] * 11)
+    # pages of 4: the first request goes on at slot 6 of page 1, the second begins at its page's start
+    paged.extend(tensor(2, 4), tensor(8, 9), tensor(5, 3), tensor(7, 9, 2), out, 2, 4, 1 << 20)
+    assert out.tolist() == [6, 7, 28, 29, 30, 31, 36, 37, 38, 39, 8]
+
+
+def test_a_decoded_token_takes_the_next_slot_or_a_new_page(paged):
+    out = tensor(-1, -1, -1)
+    paged.decode(tensor(4, 5, 10), tensor(6, 31, 12), tensor(8, 3), out, 4, 4)
+    assert out.tolist() == [7, 32, 13]
+
+
+def test_only_an_allocator_that_has_such_kernels_is_adapted(paged):
+    old, new = SimpleNamespace(alloc_decode_kernel=object()), SimpleNamespace()
+    for module in (old, new):
+        paged.adapt(module)
+    assert callable(old.alloc_decode_kernel[(3,)])
+    assert vars(new) == {}

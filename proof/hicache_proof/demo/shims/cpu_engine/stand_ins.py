@@ -68,6 +68,7 @@ VALUES = {
         "cdiv": lambda a, b: -(-a // b),
         "next_power_of_2": lambda n: 1 << max(n - 1, 0).bit_length(),
     },
+    "triton.language.core": {"TRITON_MAX_TENSOR_NUMEL": 1 << 20},
 }
 
 
