@@ -50,7 +50,7 @@ def parse_target(text: str, labels: Mapping[str, str] | None = None) -> Target:
         raise TargetError(f"engine {text!r} is no address: write host:port, for example 127.0.0.1:30000") from None
     if parts.scheme not in ("http", "https"):
         raise TargetError(f"engine {text!r} has the scheme {parts.scheme!r}: use http or https")
-    if not host or parts.query or parts.fragment or re.search(r"\s", full):
+    if not host or parts.query or parts.fragment or " " in full or not full.isprintable():
         raise TargetError(f"engine {text!r} is no address: write host:port, for example 127.0.0.1:30000")
     if port is None and "://" not in text:
         raise TargetError(f"engine {text!r} has no port: write {text}:30000 if SGLang listens on its usual port")

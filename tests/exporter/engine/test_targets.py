@@ -35,6 +35,7 @@ def test_addresses(text, engine, url):
         ("http://", "no address"),
         ("http://gpu1:1/?a=b", "no address"),
         ("gpu 1:30000", "no address"),
+        ("gpu1\x01:30000", "no address"),
         ("ftp://gpu1:21", "scheme"),
         ("http://me:secret@gpu1:30000", "password"),
         ("http://me:secret@gpu1:bad", "password"),
