@@ -149,6 +149,15 @@ def test_they_agree_on_whatever_happens(witnesses, seed):
     assert any(checked > mismatched + unseen for _, checked, mismatched, unseen in found), "intact ones"
 
 
+def test_a_load_of_no_row_of_the_kv_pool_says_so_and_counts_nothing_twice(witnesses):
+    """A hybrid controller may load other pools' rows only: a launch of no program would tell nothing."""
+    gpu, cpu, _ = witnesses()
+    for transfer, count in enumerate((9, 0, 4)):
+        for witness in (gpu, cpu):
+            witness.loaded(transfer, [operation(torch.arange(count), torch.arange(30, 30 + count))], ACK)
+        assert told(gpu) == told(cpu) == [(transfer, count, 0, count)]
+
+
 class Compiled:
     """A compiled kernel as Triton gives it out: it takes all arguments, the constants with them, and a stream."""
 

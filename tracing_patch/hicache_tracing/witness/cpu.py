@@ -66,7 +66,7 @@ class CpuWitness:
         count = rows.numel()
         total = torch.zeros(count, dtype=torch.int64)
         for buffer, keys in zip(self._buffers, self._keys, strict=True):
-            words = buffer[rows].reshape(count, -1).view(torch.int64)
+            words = buffer[rows].flatten(1).view(torch.int64)
             low = ((words & LOW) + (keys & LOW)) & LOW
             high = ((words >> 32) + (keys >> 32)) & LOW
             total += (low * high).sum(1)

@@ -80,7 +80,7 @@ class CudaWitness:
         self._staged = 0
         self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> event, host slots
         self._pending: deque[_Comparison] = deque()
-        self._void: deque[tuple[int, ...]] = deque(maxlen=PENDING)  # where the seam that reports them is off
+        self._void: deque[tuple[int, ...]] = deque(maxlen=PENDING)  # bounded: the seam that reports them may be off
         self._events: list[Any] = []  # not in use
         self._stream = torch.cuda.Stream(device)
         self._warm_up()
@@ -164,7 +164,7 @@ class CudaWitness:
         started = perf_counter_ns()
         host, device = self._joined(operations)
         tokens = host.numel()
-        if len(self._pending) >= PENDING:
+        if not tokens or len(self._pending) >= PENDING:  # of other pools' rows only: no program would run, and tell
             self._void.append((transfer, tokens, 0, tokens, self._mode, self._layers, 0))
             return
         slots = self._host(host)
