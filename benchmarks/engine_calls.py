@@ -1,12 +1,12 @@
 """How often a request passes a seam on the real engine, and what all of that adds to it. Needs ``make engine``.
 
-    python benchmarks/engine_calls.py [--rounds 25]
+    python benchmarks/engine_calls.py [--rounds 25] [--release 0.5.16]
 
-SGLang 0.5.23 on CPU with a tiny model, content checking off, one request of 300 tokens and 8 answer tokens at a time. A
-meter stands around every seam of the scheduler's process and takes the time of the whole call without the engine's own
-function in it. Prompts are asked cold, again (L1), and once more after others have pushed them out of L1 (L2); in every
-second round with the meter alone, the seams left out, so that its own share is known there and then. What is added is
-the median difference of such a pair of rounds, with a 95 % bootstrap interval.
+SGLang (0.5.23 if no other is named) on CPU with a tiny model, content checking off, one request of 300 tokens and 8
+answer tokens at a time. A meter stands around every seam of the scheduler's process and takes the time of the whole
+call without the engine's own function in it. Prompts are asked cold, again (L1), and once more after others have pushed
+them out of L1 (L2); in every second round with the meter alone, the seams left out, so that its own share is known
+there and then. What is added is the median difference of such a pair of rounds, with a 95 % bootstrap interval.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
 out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
@@ -128,10 +128,11 @@ def show(kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
 def main() -> int:
     options = form.options(__doc__)
     options.add_argument("--rounds", type=int, default=16)
+    options.add_argument("--release", default=EngineSpec().version, help="of SGLang; one that has been set up")
     given = options.parse_args()
     bench = form.Bench("engine_calls", given.history)
     with tempfile.TemporaryDirectory() as folder:
-        spec = EngineSpec(content="off", paths=(METER,), variables={"SEAM_METER": folder})
+        spec = EngineSpec(given.release, content="off", paths=(METER,), variables={"SEAM_METER": folder})
         with Engine(spec, Path(folder) / "engine") as engine:
             found = measure(engine, Meter(Path(folder)), given.rounds)
     if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
