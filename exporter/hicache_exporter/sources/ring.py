@@ -90,8 +90,8 @@ class Ring:
     def read(self, slots: int = READ_SLOTS) -> RingRead:
         """The next records, oldest first, from about ``slots`` slots. Raises RingRefusedError if the file went bad.
 
-        Records are believed by position and checksum only. The head is read again after the copy, to tell what was
-        overwritten meanwhile from what is torn.
+        Records are believed by position and checksum only. The head is read again after the copy: what was overwritten
+        meanwhile is not believed at all, and what the writer may be at is not called torn.
         """
         losses: list[Loss] = []
         before = self.head
@@ -99,22 +99,25 @@ class Ring:
         if dropped:
             losses.append(Loss("writer_dropped", before, self.head, dropped))
         first_read = self.cursor == 0
-        self._skip_overwritten(losses)
+        self._skip_overwritten(self.head, losses)
         unread = self.head - self.cursor + 1
         if unread <= 0:
             return RingRead([], {}, losses, 0, 0.0)
         count = min(unread, max(slots, MAX_SPAN))
-        data = self._copy(self.cursor, count)
+        cursor, data = self.cursor, self._copy(self.cursor, count)
         head = self._counters()[0]
+        reached: list[Loss] = []
+        self._skip_overwritten(head, reached)
+        data = data[(self.cursor - cursor) * SLOT_SIZE :]
         overwritable = head + MAX_SPAN - self.header.capacity + 1
         complete = count == unread
         decoded = decode(data, self.cursor, overwritable=overwritable, complete=complete, layout=self.header.layout)
         self.cursor = decoded.next_seq
+        reached += decoded.losses
         if first_read:
-            self.skipped += sum(loss.count for loss in decoded.losses if loss.reason == "overwritten")
-            losses += [loss for loss in decoded.losses if loss.reason != "overwritten"]
-        else:
-            losses += decoded.losses
+            self.skipped += sum(loss.count for loss in reached if loss.reason == "overwritten")
+            reached = [loss for loss in reached if loss.reason != "overwritten"]
+        losses += reached
         behind = max(head - self.cursor + 1, 0)
         return RingRead(decoded.rows, decoded.extras, losses, behind, min(unread / self.header.capacity, 1.0))
 
@@ -137,8 +140,8 @@ class Ring:
             ]
         return self._seams
 
-    def _skip_overwritten(self, losses: list[Loss]) -> None:
-        oldest = max(self.head - self.header.capacity + 1, 1)
+    def _skip_overwritten(self, head: int, losses: list[Loss]) -> None:
+        oldest = max(head - self.header.capacity + 1, 1)
         if self.cursor == 0:
             self.skipped = oldest - 1
             self.cursor = oldest
