@@ -137,6 +137,12 @@ def test_a_decoded_token_takes_the_next_slot_or_a_new_page(paged):
     assert out.tolist() == [7, 32, 13]
 
 
+def test_where_pages_run_out_it_ends_as_the_kernel_does_and_the_engine_counts_afterwards(paged):
+    out = tensor(*[-1] * 6)
+    paged.extend(tensor(0), tensor(6), tensor(-1), tensor(7), out, 1, 4)
+    assert out.tolist()[:4] == [28, 29, 30, 31]
+
+
 def test_only_an_allocator_that_has_such_kernels_is_adapted(paged):
     old, new = SimpleNamespace(alloc_decode_kernel=object()), SimpleNamespace()
     for module in (old, new):

@@ -18,12 +18,15 @@ class Launched:
 
 
 def extend(prefix_lens, seq_lens, last_loc, free_pages, out, _batch, page_size, *_more):
-    """Slots of the tokens from ``prefix_lens`` to ``seq_lens``, request by request: the page begun, then new ones."""
+    """Slots of the tokens from ``prefix_lens`` to ``seq_lens``, request by request: the page begun, then new ones.
+
+    The engine counts afterwards whether there were enough, and then throws the slots away: beyond the last page, page 0.
+    """
     pages, slots = iter(free_pages.tolist()), []
     for prefix, length, last in zip(prefix_lens.tolist(), seq_lens.tolist(), last_loc.tolist(), strict=True):
         slot = last
         for position in range(prefix, length):
-            slot = slot + 1 if position % page_size else next(pages) * page_size
+            slot = slot + 1 if position % page_size else next(pages, 0) * page_size
             slots.append(slot)
     out[: len(slots)] = out.new_tensor(slots)
 
