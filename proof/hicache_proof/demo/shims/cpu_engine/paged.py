@@ -20,7 +20,7 @@ class Launched:
 def extend(prefix_lens, seq_lens, last_loc, free_pages, out, _batch, page_size, *_more):
     """Slots of the tokens from ``prefix_lens`` to ``seq_lens``, request by request: the page begun, then new ones.
 
-    The engine counts afterwards whether there were enough, and then throws the slots away: beyond the last page, page 0.
+    Whether there were enough the engine counts afterwards, and throws the slots away: beyond the last page, page 0.
     """
     pages, slots = iter(free_pages.tolist()), []
     for prefix, length, last in zip(prefix_lens.tolist(), seq_lens.tolist(), last_loc.tolist(), strict=True):
