@@ -78,7 +78,8 @@ def test_rows_zeroed_on_the_way_back_are_damage_although_every_counter_is_green(
         evidence = request.evidence
         assert evidence.counters.load_back_tokens == evidence.reply.host_tokens == evidence.lookup.host_tokens > 0
         assert evidence.content.mismatched > 0
-        assert evidence.answer.max_logprob_delta > evidence.answer.tolerance
+        answer = evidence.answer  # other tokens, or the same ones with other probabilities
+        assert not answer.same_tokens or answer.max_logprob_delta > answer.tolerance
     assert run.answers.markers.says.endswith("after it 0: 3 of 3 failed")
     for marker in run.answers.markers.told:
         assert marker.code in marker.before

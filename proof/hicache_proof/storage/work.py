@@ -14,6 +14,8 @@ from hicache_proof.storage.state import Action, Facts, Frontend, Rank, Report, T
 WATCH_SECONDS = 2.0
 PATIENCE_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
+LATE_SECONDS = 5.0
+"""How much later than the first rank, which answers for all, another one may have done it."""
 NOT_IDLE = "not idle"
 """In the engine's refusal; without requests it means that copies between tiers are still under way."""
 
@@ -98,7 +100,13 @@ def _frontend(api: StorageApi) -> tuple[Frontend | None, str | None]:
 
 
 def _ranks(folder: str, engine: str, since_ns: int) -> tuple[tuple[Rank, ...], str | None]:
-    try:
-        return recorded.ranks(folder, engine, since_ns), None
-    except NoRecorderError as error:
-        return (), str(error)
+    deadline = time.monotonic() + LATE_SECONDS
+    while True:
+        try:
+            ranks = recorded.ranks(folder, engine, since_ns)
+        except NoRecorderError as error:
+            return (), str(error)
+        told = sum(rank.attached is not None for rank in ranks)
+        if not since_ns or told in (0, len(ranks)) or time.monotonic() >= deadline:
+            return ranks, None
+        time.sleep(PAUSE_SECONDS / 5)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hicache_proof.storage import work
 from hicache_proof.storage.conclude import state_of, status, switched
 from hicache_proof.storage.recorded import NoRecorderError, ranks
 from hicache_proof.storage.state import Facts, Rank, Replica, Traffic
@@ -160,3 +161,27 @@ def test_a_recorder_that_watches_no_storage_is_no_witness(tmp_path: Path, record
 def test_without_a_recorder_of_this_engine_it_is_said_why(tmp_path: Path, engine: str) -> None:
     with pytest.raises(NoRecorderError, match=r"no recorder of http://127\.0\.0\.1"):
         ranks(str(tmp_path), engine)
+
+
+def looks(monkeypatch: pytest.MonkeyPatch, *found: tuple[Rank, ...]) -> None:
+    """What is to be found at each look; the last of them for ever."""
+    left = list(found)
+    monkeypatch.setattr(work.recorded, "ranks", lambda *_: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(work, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(work, "LATE_SECONDS", 0.1)
+
+
+def test_a_rank_may_do_it_later_than_the_one_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = (rank(0), rank(1, attached=None))
+    looks(monkeypatch, late, late, (rank(0), rank(1)))
+    assert work._ranks("rings", ENGINE, since_ns=1) == ((rank(0), rank(1)), None)
+
+
+def test_but_not_for_ever_and_nobody_is_waited_for_where_none_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    late, never = (rank(0), rank(1, attached=None)), (rank(0, attached=None), rank(1, attached=None))
+    looks(monkeypatch, late)
+    assert work._ranks("rings", ENGINE, since_ns=1) == (late, None)
+    looks(monkeypatch, never, (rank(0), rank(1)))
+    assert work._ranks("rings", ENGINE, since_ns=1) == (never, None)
+    looks(monkeypatch, late, (rank(0), rank(1)))
+    assert work._ranks("rings", ENGINE, since_ns=0) == (late, None)
