@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import lzma
+from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,6 +28,8 @@ class Lab(NamedTuple):
     page: str
     """The whole report, beside this page."""
     run: LabRun
+    proofs: tuple[dict[str, Any], ...]
+    """What the sidecar said of the latest requests when the run was over, the ladder's among them."""
 
     @property
     def decided(self) -> list[Measured]:
@@ -35,14 +38,14 @@ class Lab(NamedTuple):
 
 @cache
 def labs() -> tuple[Lab, ...]:
-    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json.xz")))
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json.xz")) if ".proofs." not in path.name)
 
 
 def _read(path: Path) -> Lab:
     """Raises ValueError where today's rules judge a read of L2 otherwise than the report says."""
     run = msgspec.json.decode(lzma.decompress(path.read_bytes()), type=LabRun)
     version, tree, backend = path.name.removesuffix(".json.xz").split("-")
-    lab = Lab(f"{version} {TREES[tree]}, {backend}", f"h200/{version}-{tree}-{backend}.html", run)
+    lab = Lab(f"{version} {TREES[tree]}, {backend}", f"h200/{version}-{tree}-{backend}.html", run, _proofs(path))
     for measured in lab.decided:
         today = judge(measured.evidence)
         if (today.verdict, today.content) != (measured.judgement.verdict, measured.judgement.content):
@@ -50,8 +53,13 @@ def _read(path: Path) -> Lab:
     return lab
 
 
+def _proofs(report: Path) -> tuple[dict[str, Any], ...]:
+    path = report.with_name(report.name.replace(".json.xz", ".proofs.json.xz"))
+    return tuple(msgspec.json.decode(lzma.decompress(path.read_bytes()))["proofs"])
+
+
 def parts() -> dict[str, str]:
-    return {"labs": series(), "witnesses": witnesses(), "ladders": ladders()}
+    return {"labs": series(), "counted": counted(), "witnesses": witnesses(), "ladders": ladders()}
 
 
 def series() -> str:
@@ -66,6 +74,18 @@ def series() -> str:
 
 def _link(lab: Lab) -> str:
     return f"[whole]({lab.page})"
+
+
+def counted() -> str:
+    """Of each run, the verdicts on all its reads of L2: those of series C, and those of the ladder."""
+    lines = []
+    for lab in labs():
+        found = Counter((one.judgement.verdict, one.judgement.content) for one in lab.decided)
+        rungs = [one for one in lab.proofs if one["request_id"].endswith("-ladder") and one["host_tokens"]]
+        found += Counter((one["verdict"], one["content"]) for one in rungs)
+        told = ", ".join(f"{count} {verdict}, {content}" for (verdict, content), count in found.most_common())
+        lines.append(f"- {lab.name}: {found.total()} reads of L2, of them {told}")
+    return "\n".join(lines)
 
 
 def witnesses() -> str:
