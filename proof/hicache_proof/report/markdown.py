@@ -29,7 +29,7 @@ def render(run: LabRun) -> str:
             "",
             "### Answers",
             "",
-            *(f"- {line}" for line in answering.sentences(run)),
+            *_answers(run),
             "",
             *_ladders(run),
             "### Limits of the claim",
@@ -75,6 +75,16 @@ def _ladders(run: LabRun) -> list[str]:
         ]
         lines.append("")
     return lines
+
+
+def _answers(run: LabRun) -> list[str]:
+    """What a model has said stands as code: a tracker would take its @names and its markup for ours."""
+    quoted = {f"marker {line}" for line in answering.told(run)}
+    return [f"- {_code(line) if line in quoted else line}" for line in answering.sentences(run)]
+
+
+def _code(text: str) -> str:
+    return "`" + _cell(text).replace("`", "'") + "`"
 
 
 def _warnings(run: LabRun) -> list[str]:

@@ -33,6 +33,14 @@ def test_the_markdown_tells_of_storage_ladders_and_answers(everything):
     assert "- markers: 3 of 3 recalled before the eviction" in text
 
 
+def test_what_a_model_said_is_code_in_a_tracker_and_nobody_s_name(everything):
+    told = tuple(replace(one, after="7`@team <b>") for one in everything.answers.markers.told)
+    answers = replace(everything.answers, markers=replace(everything.answers.markers, told=told))
+    said = [line for line in markdown.render(replace(everything, answers=answers)).splitlines() if "@team" in line]
+    assert said
+    assert all(line.startswith("- `marker ") and line.endswith('"7\'@team <b>"`') for line in said)
+
+
 def test_report_json_holds_all_that_was_asked_for(everything, tmp_path):
     files.write(everything, tmp_path)
     assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=LabRun) == everything
