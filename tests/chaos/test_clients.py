@@ -183,6 +183,7 @@ def test_bombs(sidecar: RealSidecar, bomb: bytes) -> None:
 
 
 # -- and one without its protection does not ------------------------------------------------------------------------
+@pytest.mark.stack
 @pytest.mark.parametrize(
     ("attack", "alteration", "noticed"),
     [

@@ -119,6 +119,9 @@ def under_way(proof: dict[str, object]) -> set[str]:
     return {"consistent"} if proof["ttft_seconds"] is None else set()
 
 
+pytestmark = pytest.mark.stack
+
+
 @pytest.fixture
 def battle(tmp_path: Path) -> Callable[[int], Battle]:
     battles: list[Battle] = []

@@ -16,6 +16,9 @@ SLOTS = 1024
 Pair = tuple[FakeEngine, RealSidecar]
 
 
+pytestmark = pytest.mark.stack
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Callable[[float], Pair]]:
     """An engine that writes ``rate`` records a second, each two slots of a ring of 1024, and a sidecar."""
