@@ -68,12 +68,10 @@ def series() -> str:
     for lab in labs():
         times = [_milliseconds(lab.run.ttft[name]) for name in SERIES]
         outcome = lab.run.outcome
-        rows.append((lab.name, *times, _ratio(lab.run.effect), f"{outcome.verdict}, {outcome.content}", _link(lab)))
+        rows.append(
+            (lab.name, *times, _ratio(lab.run.effect), f"{outcome.verdict}, {outcome.content}", f"[whole]({lab.page})")
+        )
     return table(head, rows)
-
-
-def _link(lab: Lab) -> str:
-    return f"[whole]({lab.page})"
 
 
 def counted() -> str:

@@ -18,7 +18,7 @@ MEANINGS = {
 def sentences(run: LabRun) -> tuple[str, ...]:
     said = [f"answers {found.name}: {outcome(found)}" for found in run.answers.comparisons if found.name != "D to B"]
     said.append(f"markers: {run.answers.markers.says}")
-    said.extend(f"marker {line}" for line in told(run))
+    said.extend(quoting(run))
     if run.answers.acceptance is not None:
         said.append(acceptance(run))
     if run.answers.too_wide:
@@ -34,6 +34,11 @@ def outcome(found: Comparison) -> str:
         f"{found.failures} of {found.compared} failed, largest difference of log-probability {found.largest:.2g}, "
         f"same tokens in {found.same_tokens} of {found.compared}{missing}"
     )
+
+
+def quoting(run: LabRun) -> tuple[str, ...]:
+    """Of the sentences those that hold what the model said."""
+    return tuple(f"marker {line}" for line in told(run))
 
 
 def told(run: LabRun) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def _ladders(run: LabRun) -> list[str]:
 
 def _answers(run: LabRun) -> list[str]:
     """What a model has said stands as code: a tracker would take its @names and its markup for ours."""
-    quoted = {f"marker {line}" for line in answering.told(run)}
+    quoted = answering.quoting(run)
     return [f"- {_code(line) if line in quoted else line}" for line in answering.sentences(run)]
 
 
