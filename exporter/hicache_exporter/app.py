@@ -227,10 +227,10 @@ class App:
         """The bus counters are sampled: a final verdict waits a moment for the sample behind the transfer."""
         if self.bus is None or not case.final or len(self._held) >= MAX_HELD:
             return False
-        ends = [transfer.finished_ns or 0 for transfer in case.evidence.transfers or ()]
+        ends = [found.claim.t1_ns for found in case.claims.values() if found.claim is not None]
         if not ends or now_ns - max(ends) > PATIENCE_NS:
             return False
-        if not self.bus.is_early(case.witnessed.ledger, case.evidence):
+        if not self.bus.is_early(case):
             return False
         self._held.append(case)
         return True

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 KEPT = 512
 
-Enrich = Callable[[RankLedger, Evidence], Evidence]
+Enrich = Callable[[Case, Evidence], Evidence]
 """Adds what a witness outside the recorder saw."""
 
 
@@ -65,7 +65,7 @@ class Judging:
         try:
             evidence = case.evidence
             for add in self._enrich:
-                evidence = add(case.witnessed.ledger, evidence)
+                evidence = add(case, evidence)
             judgement = self._judge(evidence)
         except Exception:
             self._failures += 1

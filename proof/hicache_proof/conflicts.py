@@ -145,9 +145,8 @@ def _counter_differs(
 
 
 def bus_against_transfer(evidence: Evidence) -> Iterator[Conflict]:
-    state = physical.testify(evidence)
-    if state.stance == "contradicts":
-        yield Conflict("bytes-missing", "transfer", "physical", state.says)
+    for says in physical.missing(evidence):
+        yield Conflict("bytes-missing", "transfer", physical.NAME, says)
 
 
 def control_against_the_rest(evidence: Evidence) -> Iterator[Conflict]:

@@ -176,6 +176,8 @@ class RankView(_Fact, frozen=True, kw_only=True):
     host_tokens: int | None
     loaded_tokens: int | None
     mismatched: int | None = None
+    physical: Physical | None = None
+    """Of its own transfers, on its own GPU."""
 
 
 class Evidence(_Fact, frozen=True, kw_only=True):

@@ -103,8 +103,8 @@ def control(
     return Control(kind=kind, host_tokens=host, load_back_tokens=load_back, cached_tokens=cached)
 
 
-def sibling(host: int | None = READ, loaded: int | None = READ, mismatched: int | None = None) -> RankView:
-    return RankView(rank="tp1", host_tokens=host, loaded_tokens=loaded, mismatched=mismatched)
+def sibling(host: int | None = READ, loaded: int | None = READ, **changes: Any) -> RankView:
+    return RankView(**({"rank": "tp1", "host_tokens": host, "loaded_tokens": loaded} | changes))
 
 
 L2_READ = Evidence(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hicache_proof.evidence import Evidence, Recorder
+from hicache_proof.evidence import Evidence, Physical, RankView, Recorder
 from hicache_proof.rules import RULES
 from hicache_proof.verdict import judge
 
@@ -40,6 +40,11 @@ class Case(NamedTuple):
     served_by: str = "host"
 
 
+def bus_of(seen: Physical) -> tuple[RankView, ...]:
+    """A sibling rank that tells the same, and what was seen of its GPU's bus."""
+    return (sibling(physical=seen),)
+
+
 def void(**why: object) -> Recorder:
     return Recorder(**({"watching": True, "lost_records": 0, "lookups": 1} | why))  # type: ignore[arg-type]
 
@@ -48,6 +53,7 @@ PROVEN = [
     Case("the records of one rank agree", L2_READ, "all-agree"),
     Case("the reply instead of the scheduler", but(attribution=None, reply=reply()), "all-agree"),
     Case("without the load-back's answer", but(load_back=None), "all-agree"),
+    Case("the bus was measured on another rank only", but(ranks=bus_of(physical())), "all-agree"),
     Case(
         "part in L1, part in L2",
         but(
@@ -104,6 +110,12 @@ CORROBORATED = [
     Case("the content agrees as well", but(content=content()), "all-agree-outside-too"),
     Case("sampled content is enough", but(content=content(mode="sampled")), "all-agree-outside-too"),
     Case("the bus agrees as well", but(physical=physical()), "all-agree-outside-too"),
+    Case("the bus agrees on every rank", but(physical=physical(), ranks=bus_of(physical())), "all-agree-outside-too"),
+    Case(
+        "the bus agrees here and can't be used on another rank",
+        but(physical=physical(), ranks=bus_of(physical(usable=False, why_not="a counter may have wrapped unseen"))),
+        "all-agree-outside-too",
+    ),
     Case("every witness there is", EVERYTHING, "all-agree-outside-too"),
 ]
 
@@ -223,6 +235,16 @@ CONTRADICTED = [
     Case("the load-back counter moved without a read", but(L1_HIT, counters=counters(299, 0)), "counters-differ"),
     Case("the counter of cached host tokens stood still", but(counters=counters(host=0)), "counters-differ"),
     Case("fewer bytes crossed the bus than claimed", but(physical=physical(bus=40_000)), "bytes-missing"),
+    Case(
+        "half of another rank's bytes did not cross its bus",
+        but(physical=physical(), ranks=bus_of(physical(bus=89_000))),
+        "bytes-missing",
+    ),
+    Case(
+        "another rank's bytes are missing, and this rank's bus was not measured",
+        but(ranks=bus_of(physical(bus=89_000))),
+        "bytes-missing",
+    ),
     Case("the control reads L2 too", but(control=control(host=299)), "control-reads-too"),
     Case("the control loads back too", but(control=control(load_back=299)), "control-reads-too"),
     Case("another rank attributed less", but(ranks=(sibling(host=0),)), "ranks-differ"),
@@ -361,6 +383,15 @@ def test_the_disagreeing_pair_is_named_with_what_each_says() -> None:
     assert judged.reasons[1] == (
         "transfer against attribution: attribution counts 0 tokens from host memory, transfer shows 299"
     )
+
+
+def test_the_rank_whose_bytes_are_missing_is_named() -> None:
+    judged = judge(but(physical=physical(), ranks=bus_of(physical(bus=89_000))))
+    says = "rank tp1: 88400 bytes crossed the bus for 153088 claimed (ratio 0.58)"
+    assert judged.reasons[1] == f"transfer against physical: {says}"
+    assert [(state.name, state.says) for state in judged.witnesses if state.stance == "contradicts"] == [
+        ("physical", says)
+    ]
 
 
 def test_a_decline_names_its_limit() -> None:

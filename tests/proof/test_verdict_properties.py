@@ -88,7 +88,7 @@ wild = some(
     content=st.none() | some(facts.Content),
     answer=st.none() | some(facts.Answer),
     control=st.none() | some(facts.Control),
-    ranks=st.lists(some(facts.RankView), max_size=3).map(tuple),
+    ranks=st.lists(some(facts.RankView, physical=st.none() | some(facts.Physical)), max_size=3).map(tuple),
     page_size=st.sampled_from([None, 1, 16]),
 )
 
@@ -172,6 +172,14 @@ def test_order_of_arrival_changes_nothing(evidence: Evidence, random: Any) -> No
         there.verdict, there.rule, there.served_by, there.content,
     )  # fmt: skip
     assert [state.stance for state in here.witnesses] == [state.stance for state in there.witnesses]
+
+
+@given(evidences)
+def test_the_bus_of_sibling_ranks_can_contradict_and_nothing_else(evidence: Evidence) -> None:
+    alone = judge(replace(evidence, ranks=tuple(replace(view, physical=None) for view in evidence.ranks)))
+    judged = judge(evidence)
+    if judged.verdict != alone.verdict:
+        assert (judged.verdict, judged.rule) == ("contradicted", "bytes-missing")
 
 
 @given(evidences)

@@ -214,6 +214,55 @@ def test_bus_counters_are_not_used_where_they_can_not_speak(bus: object, why: st
     assert why in state.says
 
 
+OWN = "177400 bytes crossed the bus for 153088 claimed (ratio 1.16)"
+OF_SIBLINGS = [
+    ("nobody measured theirs", (None, None), OWN),
+    ("all agree", (physical(), physical(bus=166_000)), f"{OWN}; on every rank: tp1 ratio 1.16, tp2 ratio 1.08"),
+    ("one was not measured", (physical(), None), f"{OWN}; sibling ranks: tp1 ratio 1.16, tp2 not measured"),
+    (
+        "one can't be used",
+        (physical(usable=False, why_not="MIG is on"), physical()),
+        f"{OWN}; sibling ranks: tp1 not usable here: MIG is on, tp2 ratio 1.16",
+    ),
+]
+
+
+@pytest.mark.parametrize(("seen", "says"), [row[1:] for row in OF_SIBLINGS], ids=[row[0] for row in OF_SIBLINGS])
+def test_what_the_bus_says_of_sibling_ranks_is_told_beside_this_rank_s(seen: tuple[object, ...], says: str) -> None:
+    ranks = tuple(sibling(rank=f"tp{rank}", physical=one) for rank, one in enumerate(seen, 1))
+    state = WITNESSES["physical"](but(physical=physical(), ranks=ranks))
+    assert (state.stance, state.says) == ("supports", says)
+
+
+def test_on_every_rank_is_said_only_where_this_rank_agrees_too() -> None:
+    state = WITNESSES["physical"](but(physical=physical(bus=900_000), ranks=(sibling(physical=physical()),)))
+    assert state.stance == "silent"
+    assert state.says.endswith("shared the bus; sibling ranks: tp1 ratio 1.16")
+
+
+def test_each_rank_whose_bytes_are_missing_is_named() -> None:
+    ranks = tuple(sibling(rank=f"tp{rank}", physical=physical(bus=bus)) for rank, bus in ((1, 40_000), (2, 178_000)))
+    state = WITNESSES["physical"](but(physical=physical(bus=50_000), ranks=ranks))
+    assert (state.stance, state.says) == (
+        "contradicts",
+        "49400 bytes crossed the bus for 153088 claimed (ratio 0.32); "
+        "rank tp1: 39400 bytes crossed the bus for 153088 claimed (ratio 0.26)",
+    )
+
+
+def test_the_bound_is_the_same_on_every_rank() -> None:
+    def stance(bus: int) -> str:
+        ranks = (sibling(physical=physical(bus=bus, claimed=100_000)),)
+        return WITNESSES["physical"](but(physical=physical(), ranks=ranks)).stance
+
+    assert (stance(98_600), stance(98_599)) == ("supports", "contradicts")
+
+
+def test_a_stepped_clock_silences_the_bus_of_every_rank() -> None:
+    stepped = Recorder(watching=True, lost_records=0, clock_stepped=True)
+    assert judge(but(recorder=stepped, ranks=(sibling(physical=physical(bus=40_000)),))).verdict == "proven"
+
+
 def test_counters_of_a_shared_window_are_silent() -> None:
     judged = judge(but(counters=counters(load_back=5000, exclusive=False)))
     assert judged.verdict == "proven"

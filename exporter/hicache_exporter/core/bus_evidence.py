@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hicache_exporter.core.identity import Identity
 from hicache_exporter.core.pcie_window import BusWindow
 from hicache_proof.evidence import Physical, Transfer
 
@@ -15,6 +16,13 @@ class Claim(NamedTuple):
     bytes: int
     t0_ns: int
     t1_ns: int
+
+
+class RankClaim(NamedTuple):
+    """What one rank claims for a request, and who it is. None: it claims nothing that could be measured."""
+
+    identity: Identity
+    claim: Claim | None
 
 
 def claim_of(transfers: Iterable[Transfer] | None) -> Claim | None:

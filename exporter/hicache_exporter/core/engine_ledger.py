@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hicache_exporter.core.bus_evidence import RankClaim, claim_of
 from hicache_exporter.core.identity import Identity
 from hicache_exporter.core.rank_ledger import RankLedger, RingClock
 from hicache_exporter.core.story import Story
-from hicache_exporter.core.testimony import Witnessed, evidence_of, expects_content
+from hicache_exporter.core.testimony import Witnessed, evidence_of, expects_content, transfers_of
 from hicache_exporter.core.totals import Totals
 from hicache_proof.evidence import Evidence
 
@@ -25,11 +26,15 @@ MAX_CLOCK_STEPS = 64
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request whose evidence may be judged now. ``final``: count the verdict, once."""
+    """A request whose evidence may be judged now.
+
+    ``final``: count the verdict, once. ``claims``: by rank, the bytes that it says it moved for the request.
+    """
 
     witnessed: Witnessed
     evidence: Evidence
     final: bool
+    claims: dict[str, RankClaim]
 
 
 class EngineLedger:
@@ -118,7 +123,7 @@ class EngineLedger:
 
     def _case(self, ledger: RankLedger, story: Story, *, final: bool) -> Case:
         group = self._group(ledger)
-        siblings = {other.identity.rank: _whole(other, story.rid) for other in group}
+        told = {other: _whole(other, story.rid) for other in group}
         if final:
             story.settled = True
             for same in (other.stories.get(story.rid) for other in group):
@@ -128,7 +133,10 @@ class EngineLedger:
         else:
             self._provisional.add(story)
         witnessed = Witnessed(ledger, story)
-        return Case(witnessed, evidence_of(self.label, witnessed, siblings, self.clock_steps), final)
+        siblings = {other.identity.rank: same for other, same in told.items()}
+        evidence = evidence_of(self.label, witnessed, siblings, self.clock_steps)
+        claims = {other.identity.rank: _claim(other, same) for other, same in {ledger: story, **told}.items()}
+        return Case(witnessed, evidence, final, claims)
 
     def _drop(self, story: Story) -> None:
         self._pending.pop(story, None)
@@ -163,6 +171,10 @@ def _whole(ledger: RankLedger, rid: bytes) -> Story | None:
     if story is None or not ledger.watching_loads or ledger.lost_between(story.first_seq, story.last_seq):
         return None
     return story
+
+
+def _claim(ledger: RankLedger, story: Story | None) -> RankClaim:
+    return RankClaim(ledger.identity, None if story is None else claim_of(transfers_of(ledger, story)))
 
 
 def _told(ledger: RankLedger, story: Story) -> bool:

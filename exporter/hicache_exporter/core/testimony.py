@@ -57,7 +57,7 @@ def evidence_of(
         load_back=_load_back(story),
         residency=_residency(ledger, reads),
         provenance=_provenance(ledger, reads),
-        transfers=_transfers(ledger, story),
+        transfers=transfers_of(ledger, story),
         attribution=_attribution(admit),
         content=_content(story),
         ranks=tuple(_rank_view(rank, other) for rank, other in sorted(siblings.items())),
@@ -175,7 +175,8 @@ def moves_of(story: Story) -> dict[Move, int]:
     return tokens
 
 
-def _transfers(ledger: RankLedger, story: Story) -> tuple[Transfer, ...] | None:
+def transfers_of(ledger: RankLedger, story: Story) -> tuple[Transfer, ...] | None:
+    """None: nothing would be known of them, or one is still to come."""
     if not ledger.watching_loads or _still_to_come(story):
         return None
     return tuple(_transfer(ledger, move, tokens) for move, tokens in moves_of(story).items())

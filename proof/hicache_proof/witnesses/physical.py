@@ -1,12 +1,15 @@
 """Bytes that crossed the PCIe bus while the transfer ran. From outside the engine; corroborates, never replaces.
 
 Measured overhead on an H200: 1.08 times the payload for large copies, 1.16 to 1.19 for the engine's load kernel.
-Fewer bytes than claimed can't be explained away; more may be someone else's.
+Fewer bytes than claimed can't be explained away; more may be someone else's. Each rank's claim is held against the bus
+of its own GPU: every rank can contradict, but only the bus of the rank whose evidence this is can support.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import msgspec
 
 from hicache_proof.evidence import Evidence, Physical
 from hicache_proof.witnesses.state import WitnessState, absent, contradicts, silent, supports
@@ -14,6 +17,18 @@ from hicache_proof.witnesses.state import WitnessState, absent, contradicts, sil
 NAME = "physical"
 LEAST_RATIO = 0.98
 MOST_RATIO = 1.35
+
+
+class Crossing(NamedTuple):
+    """A rank's claim, and the bytes that crossed its bus beyond what the bus carries anyway. None: not usable."""
+
+    claimed: int
+    crossed: int | None
+    state: WitnessState
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.crossed is None else self.crossed / self.claimed
 
 
 class _Measured(NamedTuple):
@@ -24,23 +39,59 @@ class _Measured(NamedTuple):
 
 
 def testify(evidence: Evidence) -> WitnessState:
-    physical = evidence.physical
-    if physical is None:
+    short = missing(evidence)
+    if short:
+        return contradicts(NAME, "; ".join(short))
+    (_, own), *siblings = by_rank(evidence)
+    if own is None:
         return absent(NAME, "no byte counters of the bus")
-    moved = _measured(physical)
+    measured = [seen for _, seen in siblings if seen is not None]
+    if not measured:
+        return own.state
+    every = all(seen.state.stance == "supports" for seen in (own, *measured)) and len(measured) == len(siblings)
+    whose = "on every rank" if every else "sibling ranks"
+    told = ", ".join(f"{rank} {_brief(seen)}" for rank, seen in siblings)
+    return msgspec.structs.replace(own.state, says=f"{own.state.says}; {whose}: {told}")
+
+
+def by_rank(evidence: Evidence) -> tuple[tuple[str, Crossing | None], ...]:
+    """The rank of the evidence first, then its siblings. None: nobody measured that one."""
+    facts = ((evidence.rank, evidence.physical), *((view.rank, view.physical) for view in evidence.ranks))
+    return tuple((rank, None if seen is None else _crossing(evidence, seen)) for rank, seen in facts)
+
+
+def missing(evidence: Evidence) -> tuple[str, ...]:
+    """One sentence for each rank of which fewer bytes crossed the bus than it claims; a sibling is named."""
+    own, *siblings = by_rank(evidence)
+    named = (("", own[1]), *((f"rank {rank}: ", seen) for rank, seen in siblings))
+    return tuple(
+        name + seen.state.says for name, seen in named if seen is not None and seen.state.stance == "contradicts"
+    )
+
+
+def _brief(seen: Crossing | None) -> str:
+    if seen is None:
+        return "not measured"
+    return f"ratio {seen.ratio:.2f}" if seen.state.stance == "supports" else seen.state.says
+
+
+def _crossing(evidence: Evidence, physical: Physical) -> Crossing:
+    claimed, moved = physical.claimed_bytes, _measured(physical)
     if moved is None:
-        return silent(NAME, f"not usable here: {physical.why_not or 'the collector gave no reason'}")
-    why_not = _why_not(evidence, physical.claimed_bytes, moved)
-    if why_not is not None:
-        return silent(NAME, f"not usable here: {why_not}")
+        why_not: str | None = physical.why_not or "the collector gave no reason"
+    else:
+        why_not = _why_not(evidence, claimed, moved)
+    if moved is None or why_not is not None:
+        return Crossing(claimed, None, silent(NAME, f"not usable here: {why_not}"))
     crossed = moved.bus - moved.baseline
-    ratio = crossed / physical.claimed_bytes
-    says = f"{crossed} bytes crossed the bus for {physical.claimed_bytes} claimed (ratio {ratio:.2f})"
+    ratio = crossed / claimed
+    says = f"{crossed} bytes crossed the bus for {claimed} claimed (ratio {ratio:.2f})"
     if ratio < LEAST_RATIO:
-        return contradicts(NAME, says)
+        return Crossing(claimed, crossed, contradicts(NAME, says))
     if ratio > MOST_RATIO:
-        return silent(NAME, f"{says}; more than the claim explains, so other traffic shared the bus")
-    return supports(NAME, says)
+        says += "; more than the claim explains, so other traffic shared the bus"
+        return Crossing(claimed, crossed, silent(NAME, says))
+    return Crossing(claimed, crossed, supports(NAME, says))
 
 
 def _measured(physical: Physical) -> _Measured | None:

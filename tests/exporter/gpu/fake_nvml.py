@@ -5,8 +5,8 @@ Constants and error classes are the real ones of pynvml. ``world`` is a dict, or
 whenever it changes, so that a test can break a device under a running probe process::
 
     {"init": "hang" | "DriverNotLoaded" | absent,
-     "gpus": [{"uuid": "GPU-a", "listed": true, "rx_rate": bytes a second,
-               "fail": {function name or "*": error name or "hang"}, "mig": false, "c2c": false}]}
+     "gpus": [{"uuid": "GPU-a", "listed": true, "rx_rate": bytes a second, "rx_moved": bytes beside those,
+               "fail": {function name or "*": error name or "hang"}, "mig": false, "c2c": false, "lanes": 16}]}
 """
 
 from __future__ import annotations
@@ -143,8 +143,7 @@ class FakeNvml:
         return 8
 
     def nvmlDeviceGetMaxPcieLinkWidth(self, handle):
-        self._gpu(handle, "nvmlDeviceGetMaxPcieLinkWidth")
-        return 16
+        return self._gpu(handle, "nvmlDeviceGetMaxPcieLinkWidth").get("lanes", 16)
 
     def nvmlDeviceGetPcieReplayCounter(self, handle):
         self._gpu(handle, "nvmlDeviceGetPcieReplayCounter")
@@ -163,10 +162,11 @@ class FakeNvml:
             rates[pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES] = gpu["rx_rate"]
         if gpu.get("still"):
             rates = dict.fromkeys(rates, 0)
+        moved = {pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: gpu.get("rx_moved", 0)}
         now = self._clock()
+        totals = (int(rates[field] * now) + moved.get(field, 0) for field in fields)
         values = [
-            SimpleNamespace(nvmlReturn=failure, value=SimpleNamespace(uiVal=int(rates[field] * now) % (1 << 32)))
-            for field in fields
+            SimpleNamespace(nvmlReturn=failure, value=SimpleNamespace(uiVal=total % (1 << 32))) for total in totals
         ]
         self._spend(until)
         return values

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from hicache_exporter.bus_witness import BusWitness
-from hicache_exporter.core.bus_evidence import Claim, claim_of, physical
+from hicache_exporter.core.bus_evidence import Claim, RankClaim, claim_of, physical
 from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.core.pcie_meter import Gap, Sample
 from hicache_exporter.core.pcie_window import BusBytes, BusWindow
 from hicache_exporter.rank_processes import gpu_of, rank_processes
 from hicache_exporter.sources.gpu_probe import GpuProbe
-from hicache_proof.evidence import Evidence, Physical, Recorder, Transfer
+from hicache_proof.evidence import Evidence, Physical, RankView, Recorder, Transfer
 from hicache_proof.witnesses import physical as physical_witness
 
 MS = 1_000_000
@@ -105,11 +105,11 @@ def sampled(tmp_path):
     """A probe whose history shows one load-back of CLAIMED bytes, 16 % overhead, on GPU-a at 1.0 s."""
     probe = GpuProbe(tmp_path)
 
-    def make(*uuids, until_ms=1500):
+    def make(*uuids, until_ms=1500, moved=("GPU-a",)):
         for uuid in uuids:
             area = probe._board.area(uuid)
             for at in range(0, until_ms, 20):
-                rx = at * 10 + (CLAIMED * 116 // 100 if at >= 1040 and uuid == "GPU-a" else 0)
+                rx = at * 10 + (CLAIMED * 116 // 100 if at >= 1040 and uuid in moved else 0)
                 area.append(Sample(at * MS, at * MS + 1, at, rx, Gap.EXACT))
         return BusWitness(probe)
 
@@ -117,35 +117,70 @@ def sampled(tmp_path):
     probe.stop()
 
 
-def ledger(**facts):
-    return SimpleNamespace(identity=parse_identity(FACTS | facts))
+ONE_TRANSFER = (transfer(),)
+
+
+def case(*gpus, transfers=ONE_TRANSFER):
+    """A request of which every rank tells the same transfers; ``gpus`` are what the ranks name as theirs."""
+    identities = [parse_identity(FACTS | {"tp_rank": rank, "gpu_uuid": gpu}) for rank, gpu in enumerate(gpus)]
+    claims = {identity.rank: RankClaim(identity, claim_of(transfers)) for identity in identities}
+    views = (RankView(rank=rank, host_tokens=1, loaded_tokens=1) for rank in list(claims)[1:])
+    told = msgspec.structs.replace(evidence(*transfers), ranks=tuple(views))
+    return SimpleNamespace(evidence=told, claims=claims)
+
+
+def seen_by(witness, found):
+    """The evidence on the bus, the leading rank's first."""
+    told = witness(found, found.evidence)
+    return [told.physical, *(view.physical for view in told.ranks)]
 
 
 def test_the_witness_looks_at_the_gpu_that_the_rank_names(sampled):
     witness = sampled("GPU-a", "GPU-b")
-    found = witness(ledger(gpu_uuid="a"), evidence(transfer())).physical
+    (found,) = seen_by(witness, case("a"))
     assert found.usable
     assert found.bus_bytes == pytest.approx(1.16 * CLAIMED, rel=1e-4)
-    other = witness(ledger(gpu_uuid="GPU-b"), evidence(transfer()))
-    assert physical_witness.testify(other).stance == "contradicts"
+    (other,) = seen_by(witness, case("GPU-b"))
+    assert physical_witness.testify(witnessed(other)).stance == "contradicts"
+
+
+def test_each_rank_is_held_against_its_own_gpu(sampled):
+    own, sibling = seen_by(sampled("GPU-a", "GPU-b"), case("a", "b"))
+    assert (own.usable, sibling.usable) == (True, True)
+    assert (own.claimed_bytes, sibling.claimed_bytes) == (CLAIMED, CLAIMED)
+    assert own.bus_bytes - own.baseline_bytes > CLAIMED
+    assert sibling.bus_bytes - sibling.baseline_bytes < 1000
+
+
+def test_ranks_that_share_a_gpu_are_not_usable_as_the_bytes_of_one_could_stand_in_for_those_of_the_other(sampled):
+    own, sibling, elsewhere = seen_by(sampled("GPU-a", "GPU-b", moved=("GPU-a", "GPU-b")), case("a", "a", "b"))
+    assert (own.usable, sibling.usable, elsewhere.usable) == (False, False, True)
+    assert own.why_not == "its GPU serves tp1 too, and the bytes can't be told apart"
+    assert sibling.why_not == "its GPU serves tp0 too, and the bytes can't be told apart"
+
+
+def test_two_ranks_that_name_no_gpu_share_the_only_one(sampled):
+    assert [found.usable for found in seen_by(sampled("GPU-a"), case(None, None))] == [False, False]
 
 
 def test_a_rank_that_names_no_gpu_is_on_the_only_one_or_unknown(sampled):
-    assert sampled("GPU-a")(ledger(), evidence(transfer())).physical.usable
-    unknown = sampled("GPU-a", "GPU-b")(ledger(), evidence(transfer())).physical
+    assert seen_by(sampled("GPU-a"), case(None))[0].usable
+    (unknown,) = seen_by(sampled("GPU-a", "GPU-b"), case(None))
     assert unknown.why_not == "the engine does not tell which of the GPUs it uses"
 
 
 def test_without_a_gpu_or_a_claim_the_witness_is_absent_not_silent(sampled):
-    assert sampled()(ledger(), evidence(transfer())).physical is None
-    assert sampled("GPU-a")(ledger(), evidence()).physical is None
+    assert seen_by(sampled(), case("a", "b")) == [None, None]
+    assert seen_by(sampled("GPU-a"), case("a", "b", transfers=())) == [None, None]
 
 
-def test_a_window_that_is_not_closed_yet_is_early(sampled):
+def test_a_window_that_is_not_closed_yet_on_any_rank_is_early(sampled):
     witness = sampled("GPU-a", until_ms=1050)
-    assert witness.is_early(ledger(), evidence(transfer()))
-    assert not witness.is_early(ledger(), evidence())
-    assert not sampled("GPU-a").is_early(ledger(), evidence(transfer()))
+    assert witness.is_early(case("a"))
+    assert not witness.is_early(case("a", transfers=()))
+    witness = sampled("GPU-b")
+    assert not witness.is_early(case("b"))
+    assert witness.is_early(case("b", "a"))
 
 
 def followed(**changes):

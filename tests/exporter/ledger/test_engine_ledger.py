@@ -183,6 +183,37 @@ def test_a_rank_that_lost_records_contradicts_nobody():
     assert [(v.rank, v.host_tokens, v.loaded_tokens) for v in case.evidence.ranks] == [("tp1", None, None)]
 
 
+def test_each_rank_claims_the_bytes_and_the_time_of_its_own_transfers():
+    engine, (first, second) = engine_with(0, 1)
+    for ledger, start_ms in ((first, 1000), (second, 1007)):
+        scribe = Scribe(start_ms * MS)
+        scribe.host_request("c")
+        tell(ledger, scribe)
+    (case,) = engine.due(scribe.now_ns)
+    own, sibling = (case.claims[rank].claim for rank in ("tp0", "tp1"))
+    assert (own.bytes, sibling.bytes) == (299 * 512, 299 * 512)
+    assert (sibling.t0_ns - own.t0_ns, sibling.t1_ns - own.t1_ns) == (7 * MS, 7 * MS)
+    assert case.claims["tp1"].identity.rank == "tp1"
+
+
+def test_a_rank_that_lost_records_or_saw_no_end_claims_nothing():
+    engine, (first, second, third) = engine_with(0, 1, 2)
+    for ledger, told in ((first, True), (second, True), (third, False)):
+        scribe = Scribe()
+        scribe.host_request("c")
+        if not told:
+            del scribe.pieces[-2:]
+            scribe.next_seq -= 2
+        tell(ledger, scribe)
+    second.tell([], {}, [Loss("torn", 2, 2, 1)])
+    (case,) = engine.due(scribe.now_ns + FINAL_NS)
+    assert {rank: found.claim is not None for rank, found in case.claims.items()} == {
+        "tp0": True,
+        "tp1": False,
+        "tp2": False,
+    }
+
+
 def test_ranks_of_another_data_parallel_group_are_no_siblings():
     engine = EngineLedger("127.0.0.1:30000", 0)
     for rank in (0, 1):

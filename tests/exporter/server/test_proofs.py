@@ -244,7 +244,7 @@ def test_a_fault_while_judging_costs_that_proof_only(caplog):
 def test_an_outside_witness_adds_to_the_evidence():
     from hicache_proof.evidence import Physical
 
-    def bus(ledger, evidence):
+    def bus(case, evidence):
         seen = Physical(claimed_bytes=1, bus_bytes=1, baseline_bytes=0, usable=True)
         return msgspec.structs.replace(evidence, physical=seen)
 
