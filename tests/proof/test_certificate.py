@@ -13,18 +13,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_proof import files
-from hicache_proof.certificate import FORMAT, Certificate, Versions, encode, issue
+from hicache_proof.certificate import FORMAT, Certificate, Versions, digest, encode, issue
 from hicache_proof.evidence import Evidence
 from hicache_proof.rules import RULES
 from hicache_proof.schema import PUBLISHED, generate
 from hicache_proof.verify import UnreadableError, verify
 from hicache_proof.verify_command import command
 
-from .evidences import COLD, EVERYTHING, L1_HIT, L2_READ, RECORDER_OFF, answer, but, content
+from .evidences import COLD, EVERYTHING, L1_HIT, L2_READ, RECORDER_OFF, answer, but, content, physical, sibling
 
 VERSIONS = Versions(tool="0.1.0", python="3.11.9", platform="Linux", engine="0.5.23", model="tiny")
 NOTHING = Evidence(request_id="r", engine="e", rank="tp0", recorder=RECORDER_OFF)
-SAMPLES = [L2_READ, EVERYTHING, L1_HIT, COLD, NOTHING, but(transfers=()), but(content=content(mismatched=3))]
+ON_TWO_GPUS = but(EVERYTHING, ranks=(sibling(physical=physical()),))
+SAMPLES = [
+    L2_READ,
+    EVERYTHING,
+    ON_TWO_GPUS,
+    L1_HIT,
+    COLD,
+    NOTHING,
+    but(transfers=()),
+    but(content=content(mismatched=3)),
+]
 
 
 def document(evidence: Evidence = EVERYTHING) -> bytes:
@@ -66,11 +76,24 @@ def test_layout_of_the_file_does_not_matter() -> None:
     assert verify(rewritten).holds
 
 
+def test_a_certificate_from_before_siblings_had_a_bus_holds() -> None:
+    whole = json.loads(document())
+    for view in whole["evidence"]["ranks"]:
+        del view["physical"]
+    whole["digest"] = digest(whole)
+    verification = verify(json.dumps(whole).encode())
+    assert verification.holds, verification.differences
+
+
 @pytest.mark.parametrize(
     ("document", "told"),
     [
         (tampered("evidence", "lookup", "host_tokens", to=300), {"digest", "witness lookup"}),
         (tampered("evidence", "transfers", to=[]), {"digest", "verdict", "served_by", "content", "rule", "reasons"}),
+        (
+            tampered("evidence", "ranks", 0, "physical", "bus_bytes", to=89_000, evidence=ON_TWO_GPUS),
+            {"digest", "verdict", "rule", "witness physical"},
+        ),
         (tampered("judgement", "verdict", to="proven"), {"digest", "verdict"}),
         (tampered("judgement", "served_by", to="device"), {"digest", "served_by"}),
         (tampered("judgement", "content", to="damaged"), {"digest", "content"}),

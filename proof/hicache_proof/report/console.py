@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.run import Check, LabRun
-from hicache_proof.report import answering, ladders, view
+from hicache_proof.report import answering, buses, ladders, view
 
 _STYLES = {"supports": "green", "contradicts": "red", "silent": "yellow", "absent": "dim"}
 
@@ -21,6 +21,9 @@ def print_run(run: LabRun, console: Console) -> None:
     console.print()
     console.print(_witnesses(run))
     console.print()
+    if found := buses.rows([run.deciding]):
+        console.print(_buses(found))
+        console.print()
     style = "bold green" if run.outcome.exit_code == 0 else "bold red"
     console.print(Text(run.outcome.sentence, style=style))
     if run.storage is not None:
@@ -61,6 +64,15 @@ def _series(run: LabRun) -> Table:
         tiers = (row.device, row.host, *((row.storage,) if run.storage else ()))
         cells = (row.prompt, *tiers, row.computed, row.ttft, row.served_by, row.verdict)
         table.add_row(name, *cells, style="bold" if row.series == "C" else None)
+    return table
+
+
+def _buses(found: Sequence[buses.Bus]) -> Table:
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for name in buses.HEAD:
+        table.add_column(name, justify="right" if name in buses.FIGURES else "left")
+    for row in found:
+        table.add_row(*map(Text, row))
     return table
 
 

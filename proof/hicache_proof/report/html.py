@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hicache_proof.evidence import Transfer
 from hicache_proof.lab.run import LabRun, Measured, Memory
-from hicache_proof.report import answering, curve, ladders, movement, pictures, timeline, times, view, words
+from hicache_proof.report import answering, buses, curve, ladders, movement, pictures, timeline, times, view, words
 from hicache_proof.stats import P95_NEEDS
 
 _TEMPLATES = jinja2.Environment(
@@ -64,6 +64,7 @@ def render(run: LabRun) -> str:
         acceptance=answering.acceptance(run),
         movement=movement.rows(run),
         energy=movement.energy(run),
+        buses=buses.rows(run.of("C")),
         minimum=f"{run.effect.minimum:.0%}",
         repetitions=f"{run.plan.repetitions} repetitions",
         no_p95=all(summary.count < P95_NEEDS for summary in run.ttft.values()),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hicache_proof.lab.run import LabRun
-from hicache_proof.report import answering, ladders, view
+from hicache_proof.report import answering, buses, ladders, view
 
 
 def render(run: LabRun) -> str:
@@ -27,6 +29,7 @@ def render(run: LabRun) -> str:
             "|---|---|---|",
             *(f"| {w.name} | {view.STANCES[w.stance]} | {_cell(w.says)} |" for w in deciding.judgement.witnesses),
             "",
+            *_buses(run),
             "### Answers",
             "",
             *_answers(run),
@@ -58,6 +61,18 @@ def _series(row: view.Row) -> str:
 
 def _storage(run: LabRun) -> list[str]:
     return [] if run.storage is None else [f"**{run.storage.sentence}**", ""]
+
+
+def _buses(run: LabRun) -> list[str]:
+    found = buses.rows([run.deciding])
+    if not found:
+        return []
+    head = ["### Bytes over the bus, rank by rank", "", _line(buses.HEAD), "|---|---|--:|--:|--:|---|"]
+    return [*head, *(_line(row) for row in found), ""]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def _ladders(run: LabRun) -> list[str]:
