@@ -1,12 +1,15 @@
 """How often a request passes a seam on the real engine, and what all of that adds to it. Needs ``make engine``.
 
     python benchmarks/engine_calls.py [--rounds 25] [--release 0.5.16]
+    python benchmarks/engine_calls.py --engine http://127.0.0.1:30000 --meter FOLDER --l1 16384 [--what "0.5.23, TP 2"]
 
 SGLang (0.5.23 if no other is named) on CPU with a tiny model, content checking off, one request of 300 tokens and 8
-answer tokens at a time. A meter stands around every seam of the scheduler's process and takes the time of the whole
-call without the engine's own function in it. Prompts are asked cold, again (L1), and once more after others have pushed
-them out of L1 (L2); in every second round with the meter alone, the seams left out, so that its own share is known
-there and then. What is added is the median difference of such a pair of rounds, with a 95 % bootstrap interval.
+answer tokens at a time; or an engine that runs elsewhere, with a GPU, started with benchmarks/seam_meter and the plugin
+on its PYTHONPATH and $SEAM_METER=FOLDER. A meter stands around every seam of the scheduler's process and takes the time
+of the whole call without the engine's own function in it. Prompts are asked cold, again (L1), and once more after
+others have pushed them out of L1 (L2); in every second round with the meter alone, the seams left out, so that its own
+share is known there and then. What is added is the median difference of such a pair of rounds, with a 95 % bootstrap
+interval.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
 out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
@@ -78,7 +81,15 @@ class Meter:
         return passed
 
 
-def ask(engine: Engine, ids: list[int]) -> int:
+class Asked(NamedTuple):
+    url: str
+    l1: int
+    """Tokens that fit into the engine's L1."""
+    prompt: int
+    vocabulary: int
+
+
+def ask(engine: Asked, ids: list[int]) -> int:
     """Cached tokens of the answer."""
     body = {"input_ids": ids, "sampling_params": {"temperature": 0, "max_new_tokens": ANSWER, "ignore_eos": True}}
     reply = httpx.post(f"{engine.url}/generate", json=body, timeout=60, trust_env=False).raise_for_status().json()
@@ -86,12 +97,12 @@ def ask(engine: Engine, ids: list[int]) -> int:
     return int(reply["meta_info"]["cached_tokens"])
 
 
-def one_round(engine: Engine, meter: Meter, draw: Callable[[], list[int]]) -> list[Passed]:
+def one_round(engine: Asked, meter: Meter, draw: Callable[[], list[int]]) -> list[Passed]:
     """One prompt in each of KINDS."""
     ids, found = draw(), []
     for kind in KINDS:
         if kind == "L2 hit":
-            for _ in range(engine.spec.max_total_tokens // PROMPT + 1):
+            for _ in range(engine.l1 // engine.prompt + 1):
                 ask(engine, draw())
         meter.look()
         cached = ask(engine, ids)
@@ -101,15 +112,16 @@ def one_round(engine: Engine, meter: Meter, draw: Callable[[], list[int]]) -> li
     return found
 
 
-def measure(engine: Engine, meter: Meter, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
+def measure(engine: Asked, meter: Meter, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
     """Pairs: with the seams, and with the meter alone."""
     chance = random.Random(1)
+    draw = lambda: chance.choices(range(10, engine.vocabulary), k=engine.prompt)  # noqa: E731
     pairs = []
     for turn in range(-2, rounds):  # the first warm the process up
         both = {}
         for seams in (True, False) if turn % 2 else (False, True):
             meter.leave_out(not seams)
-            both[seams] = one_round(engine, meter, lambda: chance.choices(range(3, 500), k=PROMPT))
+            both[seams] = one_round(engine, meter, draw)
         if turn >= 0:
             pairs.append(list(zip(both[True], both[False], strict=True)))
     return dict(zip(KINDS, map(list, zip(*pairs, strict=True)), strict=True))
@@ -125,30 +137,50 @@ def show(kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
             print(f"  {name:42} {calls:6g} {added:9.1f} {meter:16.1f}")
 
 
+def demo(release: str, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
+    """Measured on the demo's engine, started for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = EngineSpec(release, content="off", paths=(METER,), variables={"SEAM_METER": folder})
+        with Engine(spec, Path(folder) / "engine") as engine:
+            return measure(Asked(engine.url, spec.max_total_tokens, PROMPT, 500), Meter(Path(folder)), rounds)
+
+
 def main() -> int:
     options = form.options(__doc__)
     options.add_argument("--rounds", type=int, default=16)
     options.add_argument("--release", default=EngineSpec().version, help="of SGLang; one that has been set up")
+    options.add_argument("--engine", metavar="URL", help="an engine that runs already")
+    options.add_argument("--meter", type=Path, metavar="FOLDER", help="that engine's $SEAM_METER")
+    options.add_argument("--l1", type=int, default=16_384, help="tokens that fit into that engine's L1")
+    options.add_argument("--prompt", type=int, default=PROMPT, help="tokens of a request to that engine")
+    options.add_argument("--gpu", help="what that engine runs on")
+    options.add_argument("--what", help="that engine, for the figures' names")
     given = options.parse_args()
-    bench = form.Bench("engine_calls", given.history)
-    with tempfile.TemporaryDirectory() as folder:
-        spec = EngineSpec(given.release, content="off", paths=(METER,), variables={"SEAM_METER": folder})
-        with Engine(spec, Path(folder) / "engine") as engine:
-            found = measure(engine, Meter(Path(folder)), given.rounds)
+    if bool(given.engine) != bool(given.meter):
+        options.error("--engine and --meter belong together")
+    bench = form.Bench("engine_calls", given.history, given.gpu)
+    if given.engine:
+        asked = Asked(given.engine, given.l1, given.prompt, 150_000)
+        found = measure(asked, Meter(given.meter), given.rounds)
+    else:
+        found = demo(given.release, given.rounds)
     if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
         raise SystemExit("these figures mean nothing: no request was loaded back from L2")
     for kind, pairs in found.items():
         show(kind, pairs)
-        together = sum((passed.calls for passed, _ in pairs), Counter())
-        most = ", ".join(f"{name} {count / len(pairs):.3g}" for name, count in together.most_common(5))
-        calls = statistics.median(passed.calls.total() for passed, _ in pairs)
-        bench.add(f"{kind}: seam calls a request", calls, "calls", note=f"most often, a request: {most}")
-        added = [with_seams.total_us - alone.total_us for with_seams, alone in pairs]
-        edge = stats.bootstrap((added,), np.median, n_resamples=2000).confidence_interval
-        interval = (float(edge.low), float(edge.high))
-        middle = statistics.median(added)
-        bench.add(f"{kind}: added to a request", middle, "µs", form.at_most(100), interval=interval)
+        report(bench, f"{given.what}: {kind}" if given.what else kind, pairs)
     return bench.end()
+
+
+def report(bench: form.Bench, kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
+    together = sum((passed.calls for passed, _ in pairs), Counter())
+    most = ", ".join(f"{name} {count / len(pairs):.3g}" for name, count in together.most_common(5))
+    calls = statistics.median(passed.calls.total() for passed, _ in pairs)
+    bench.add(f"{kind}: seam calls a request", calls, "calls", note=f"most often, a request: {most}")
+    added = [with_seams.total_us - alone.total_us for with_seams, alone in pairs]
+    edge = stats.bootstrap((added,), np.median, n_resamples=2000).confidence_interval
+    interval = (float(edge.low), float(edge.high))
+    bench.add(f"{kind}: added to a request", statistics.median(added), "µs", form.at_most(100), interval=interval)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ tracing, level 1 against level 0, of a server started with --enable-trace. Each 
 - l1: of the same prompts again (device hit)
 - l2: once more after other prompts pushed them out of L1 (host hit, load-back)
 
-and then requests of 256 tokens with 16 answer tokens, one and --concurrency at a time: requests a second, and the
-median time to first token. The figure is the mean over rounds of log(in / out), a tenth cut off at either end, as a
-change in per cent, with its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further from
-zero. (Up to 196a31a it was the mean of in / out itself, which noise makes larger: by some 2 % where rounds differ by
-20 %.) What the method sees can be tried: $SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch.
+and then requests of --request tokens with --answer answer tokens, one and --concurrency at a time: requests a second,
+and the median time to first token. With 256 and 16 the scheduler has little else to do than to admit and end requests:
+what a request costs is seen best, and no service looks like that. The figure is the mean over rounds of log(in / out),
+a tenth cut off at either end, as a change in per cent, with its 95 % bootstrap interval; "furthest edge" is the end of
+that interval that lies further from zero. (Up to 196a31a it was the mean of in / out itself, which noise makes larger:
+by some 2 % where rounds differ by 20 %.) What the method sees can be tried: $SEAM_SWITCH_PLANTED=500 loses half a
+millisecond in every batch.
 """
 
 from __future__ import annotations
@@ -41,7 +43,6 @@ from scipy import stats
 
 WARM_UP = 2  # rounds
 KEPT = 3  # prompts a half that are asked for again
-SHORT, ANSWER = 256, 16
 CUT = 0.1
 Half = dict[str, float]
 Switch = Callable[[bool], Awaitable[None]]
@@ -107,18 +108,18 @@ async def latencies(engine: Engine, draw: Callable[[int], list[int]], prompt: in
     return {f"{name}, TTFT": statistics.median(times) for name, times in found.items()}
 
 
-async def load(engine: Engine, draw: Callable[[int], list[int]], at_once: int, requests: int) -> Half:
-    prompts = [draw(SHORT) for _ in range(requests)]
+async def load(engine: Engine, prompts: list[list[int]], answer: int, at_once: int) -> Half:
     gate = asyncio.Semaphore(at_once)
 
     async def one(ids: list[int]) -> float:
         async with gate:
-            return await engine.ask(ids, ANSWER)
+            return await engine.ask(ids, answer)
 
     began = time.perf_counter()
     first = await asyncio.gather(*(one(ids) for ids in prompts))
-    rate = requests / (time.perf_counter() - began)
-    return {f"{at_once} at once, TTFT": statistics.median(first), f"{at_once} at once, requests a second": rate}
+    rate = len(prompts) / (time.perf_counter() - began)
+    name = f"{at_once} at once ({len(prompts[0]):,} + {answer} tokens)"
+    return {f"{name}, TTFT": statistics.median(first), f"{name}, requests a second": rate}
 
 
 async def measure(given: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
@@ -136,8 +137,9 @@ async def measure(given: argparse.Namespace) -> dict[str, list[tuple[float, floa
             for on in (True, False) if turn % 2 else (False, True):
                 await switch(on)
                 halves[on] = await latencies(engine, draw, given.prompt, given.l1)
-                halves[on] |= await load(engine, draw, 1, 2)
-                halves[on] |= await load(engine, draw, given.concurrency, 3 * given.concurrency)
+                for at_once, waves in ((1, 2), (given.concurrency, given.waves)):
+                    prompts = [draw(given.request) for _ in range(at_once * waves)]
+                    halves[on] |= await load(engine, prompts, given.answer, at_once)
             if turn >= 0:
                 for name, value in halves[True].items():
                     pairs.setdefault(name, []).append((value, halves[False][name]))
@@ -169,6 +171,9 @@ def main() -> int:
     parser.add_argument("--l1", type=int, default=0, help="tokens of L1, to measure host hits; 0: do not")
     parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model to draw prompts from")
     parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--waves", type=int, default=2, help="so many times --concurrency requests a half")
+    parser.add_argument("--request", type=int, default=1024, help="tokens of each of them")
+    parser.add_argument("--answer", type=int, default=128, help="and of its answer")
     parser.add_argument("--seconds", type=float, default=600, help="begin no further round after this time")
     parser.add_argument("--raw", type=Path, help="write every single pair to this file")
     parser.add_argument("--gpu", help="what the engine runs on")

@@ -11,7 +11,7 @@ import os
 import struct
 from time import perf_counter_ns
 
-from cpu_engine.after_import import after_import  # the demo engine's shims are on the path before this folder
+import hicache_tracing.guard as guard
 
 CELL = struct.Struct("<64sQq")
 ROOM = 256
@@ -63,14 +63,14 @@ class Meter:
         return whole
 
 
-def install(module):
-    meter, around = Meter(os.environ["SEAM_METER"]), module.around
+def install():
+    meter, around = Meter(os.environ["SEAM_METER"]), guard.around
 
     def metered(call, seam, *steps):
         timed = meter.timed(call)
         return meter.around(timed, around(timed, seam, *steps), meter.cell(seam.name))
 
-    module.around = metered
+    guard.around = metered  # the plugin takes it from there when it is loaded
 
 
-after_import("hicache_tracing.guard", install)
+install()
