@@ -5,7 +5,9 @@
 Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
 engine function takes, the clock included, is subtracted. Then the seams that know a request with an L2 read, once each,
 on objects like the engine's. Those of its copies (load, write, start_loading, start_writing, evictions) take an
-engine's tensors and are not among them: ``engine_calls.py`` has all of them, on the real engine. Last, a million
+engine's tensors and are not among them: ``engine_calls.py`` has all of them, on the real engine. Then the same seams
+after something else has swept 3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's
+own work on this core does the one, a forward pass on the processor itself (no GPU) the other. Last, a million
 requests pass through the same wrapped functions, each with an id of its own: resident memory, descriptors and threads
 before and after.
 """
@@ -13,6 +15,7 @@ before and after.
 from __future__ import annotations
 
 import gc
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,6 +24,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import form
+import numpy as np
 import processes
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -32,6 +36,7 @@ from hicache_tracing.seams import ALL
 from hicache_tracing.session import Session
 
 ROUNDS, CALLS = 40, 2_000
+SWEEPS = 150
 EMPTY = "an engine function that does nothing"
 REQUESTS = 1_000_000
 QUIET = [EMPTY, "checkpoint", "loading_check, nothing open", "writing_check, nothing open"]
@@ -102,6 +107,20 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dic
 def percentiles(times: list[int], empty: int) -> dict[str, float]:
     times.sort()
     return {f"p{share}_us": (times[int(len(times) * share / 100)] - empty) / 1000 for share in (50, 99)}
+
+
+def swept(calls: dict[str, Callable[[], object]], mib: int) -> float:
+    """Microseconds of all calls together, medians, when each finds its code and data gone from ``mib`` of cache."""
+    other = np.ones(mib << 17)
+    times: dict[str, list[int]] = {name: [] for name in calls}
+    for _ in range(SWEEPS):
+        for name, call in calls.items():
+            other.sum()
+            began = perf_counter_ns()
+            call()
+            times[name].append(perf_counter_ns() - began)
+    empty = statistics.median(times.pop(EMPTY))
+    return sum(statistics.median(kept) - empty for kept in times.values()) / 1000
 
 
 # -- the seams of one request ------------------------------------------------------------------------------------
@@ -218,6 +237,7 @@ def main() -> int:
         calls = measure(variants(session))
         _, on_the_way = request_seams(session)
         seams = measure(on_the_way, ROUNDS // 4)
+        after_sweeps = {mib: swept(on_the_way, mib) for mib in (3, 64)}
         quiet = silent(session, request_seams(session)[1])
         faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
     if faults or quiet != QUIET:
@@ -232,6 +252,8 @@ def main() -> int:
     bench.add("seam switched off, median", calls["wrapper, seam off"]["p50_us"], "µs a call")
     together = sum(one["p50_us"] for one in seams.values())
     bench.add("all seams of a request with an L2 read, on stand-ins", together, "µs a request", form.at_most(100))
+    for mib, took in after_sweeps.items():
+        bench.add(f"the same, {mib} MiB swept through the caches before each", took, "µs a request")
     whole = f"after {given.requests:,} requests through all of its seams"
     bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=whole)
     bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=whole)
