@@ -24,9 +24,9 @@ class Rank(RingFile):
         facts = {"tp_size": 2, "tp_rank": rank, "gpu_uuid": f"GPU-{'ab'[rank]}"}
         super().__init__(rings, identity={**IDENTITY, **facts}, pid=1000 + rank)
 
-    def put(self, data):
+    def write(self, *record, **fields):
         self.now_ns = time.monotonic_ns()
-        super().put(data)
+        return super().write(*record, **fields)
 
     def begin(self):
         """Up to the moment at which the bytes move."""
