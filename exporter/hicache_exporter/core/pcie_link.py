@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hicache_exporter.core.wrap32 import WRAP
+WRAP = 1 << 32
+"""The byte counters show the low 32 bits."""
 
 _LANE_TRANSFERS_PER_SECOND = {1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9, 6: 64e9, 7: 128e9}
 _FASTEST_GENERATION, _WIDEST = 6, 16

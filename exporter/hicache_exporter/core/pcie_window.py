@@ -1,4 +1,7 @@
-"""How many bytes crossed the bus between two moments, from a GPU's history of samples: the physical witness."""
+"""How many bytes crossed the bus between two moments, from a GPU's history of samples: the physical witness.
+
+The two directions are read at different times, so each has samples, edges and a quiet rate of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from hicache_exporter.core.pcie_meter import Gap, Sample
 BASELINE_SPAN_NS = 10_000_000_000
 MIN_BASELINE_GAPS = 3
 TOO_EARLY = "no sample after the window yet"
+TOO_LATE = "the window lies before the history"
+WHY_NOT = {Gap.UNSAFE: "a counter may have wrapped unseen", Gap.BREAK: "the probe began anew in the window"}
 
 
 class BusBytes(NamedTuple):
@@ -34,8 +39,38 @@ class BusWindow(NamedTuple):
     exact: bool = False
 
 
-def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
-    """Bytes between ``t0_ns`` and ``t1_ns`` on CLOCK_MONOTONIC, from samples given newest first."""
+class _Crossing(NamedTuple):
+    """One direction: the bytes between its two samples around the window, and the worst gap between them."""
+
+    start: Sample
+    end: Sample
+    worst: Gap
+    quiet_rate: float | None
+
+    @property
+    def moved(self) -> int:
+        return self.end.total - self.start.total
+
+    @property
+    def span_ns(self) -> int:
+        return self.end.after_ns - self.start.before_ns
+
+
+def window(tx: Iterable[Sample], rx: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
+    """Bytes between ``t0_ns`` and ``t1_ns`` on CLOCK_MONOTONIC, from each direction's samples given newest first."""
+    sent, received = _crossing(tx, t0_ns, t1_ns), _crossing(rx, t0_ns, t1_ns)
+    if isinstance(sent, str) or isinstance(received, str):
+        return BusWindow(False, TOO_EARLY if TOO_EARLY in (sent, received) else TOO_LATE)
+    slack_ns = max(sent.span_ns, received.span_ns) - (t1_ns - t0_ns)
+    if sent.end.total == 0 and received.end.total == 0:
+        return BusWindow(False, "the counters have never moved", None, None, slack_ns)
+    worst = max(sent.worst, received.worst)
+    moved = BusBytes(sent.moved, received.moved)
+    return BusWindow(worst not in WHY_NOT, WHY_NOT.get(worst), moved, _baseline(sent, received), slack_ns, not worst)
+
+
+def _crossing(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> _Crossing | str:
+    """The samples next to the window on both sides, or why there are none."""
     end: Sample | None = None
     worst = Gap.EXACT
     samples = iter(newest_first)
@@ -44,42 +79,32 @@ def window(newest_first: Iterable[Sample], t0_ns: int, t1_ns: int) -> BusWindow:
             end, worst = sample, sample.gap
             continue
         if end is None:
-            return BusWindow(False, TOO_EARLY)
+            return TOO_EARLY
         if sample.after_ns <= t0_ns:
-            return _between(sample, end, worst, _quiet_rate(sample, samples), t1_ns - t0_ns)
+            return _Crossing(sample, end, worst, _quiet_rate(sample, samples))
         worst = max(worst, sample.gap)
-    return BusWindow(False, TOO_EARLY if end is None else "the window lies before the history")
+    return TOO_EARLY if end is None else TOO_LATE
 
 
-def _between(start: Sample, end: Sample, worst: Gap, rate: tuple[float, float] | None, length_ns: int) -> BusWindow:
-    span_ns = end.after_ns - start.before_ns
-    baseline = None if rate is None else BusBytes(round(rate[0] * span_ns), round(rate[1] * span_ns))
-    why_not = {Gap.UNSAFE: "a counter may have wrapped unseen", Gap.BREAK: "the probe began anew in the window"}
-    moved = BusBytes(end.tx - start.tx, end.rx - start.rx)
-    if end.tx == 0 and end.rx == 0:
-        return BusWindow(False, "the counters have never moved", None, None, span_ns - length_ns)
-    slack_ns = span_ns - length_ns
-    return BusWindow(worst not in why_not, why_not.get(worst), moved, baseline, slack_ns, worst is Gap.EXACT)
+def _baseline(sent: _Crossing, received: _Crossing) -> BusBytes | None:
+    if sent.quiet_rate is None or received.quiet_rate is None:
+        return None
+    return BusBytes(round(sent.quiet_rate * sent.span_ns), round(received.quiet_rate * received.span_ns))
 
 
-def _quiet_rate(start: Sample, older: Iterable[Sample]) -> tuple[float, float] | None:
+def _quiet_rate(start: Sample, older: Iterable[Sample]) -> float | None:
     """Bytes per nanosecond, tenth percentile of the gaps before ``start``: what flows while nothing is transferred.
 
     Not the mean or the median: with one load-back after another they are the load-backs.
     """
-    rates: list[tuple[float, float]] = []
+    rates: list[float] = []
     newer = start
     for sample in older:
         if newer.gap in (Gap.EXACT, Gap.QUIET):
-            span_ns = newer.before_ns - sample.before_ns
-            rates.append(((newer.tx - sample.tx) / span_ns, (newer.rx - sample.rx) / span_ns))
+            rates.append((newer.total - sample.total) / (newer.before_ns - sample.before_ns))
         newer = sample
         if sample.before_ns < start.before_ns - BASELINE_SPAN_NS:
             break
     if len(rates) < MIN_BASELINE_GAPS:
         return None
-    return _low(tx for tx, _ in rates), _low(rx for _, rx in rates)
-
-
-def _low(rates: Iterable[float]) -> float:
     return quantiles(rates, n=10, method="inclusive")[0]

@@ -134,16 +134,16 @@ class GpuProbe:
         """Byte totals by UUID since the sidecar started, over all probes; only GPUs whose counters ever moved."""
         totals = {}
         for area in self._board.areas():
-            latest = area.latest()
-            if latest is not None and (latest.tx or latest.rx):
-                totals[area.uuid] = PcieTotals(latest.tx, latest.rx, area.unsafe_gaps)
+            sent, received = area.tx.latest(), area.rx.latest()
+            if sent and received and (sent.total or received.total):
+                totals[area.uuid] = PcieTotals(sent.total, received.total, area.unsafe_gaps)
         return totals
 
     def bytes_between(self, uuid: str, t0_ns: int, t1_ns: int) -> BusWindow:
         """What crossed the GPU's PCIe link between two moments of CLOCK_MONOTONIC; ``rx`` is host to device."""
         for area in self._board.areas():
             if area.uuid == uuid:
-                return window(area.newest_first(), t0_ns, t1_ns)
+                return window(area.tx.newest_first(), area.rx.newest_first(), t0_ns, t1_ns)
         return BusWindow(False, "no such GPU is sampled")
 
     # -- keeping -------------------------------------------------------------------------------------------------
@@ -173,8 +173,7 @@ class GpuProbe:
             self.restarts["ended"] += 1
 
     def _spawn(self, now_ns: int) -> None:
-        self._board.beat(now_ns)
-        self._board.enter(STARTING)
+        self._board.beat(now_ns, STARTING)
         command = [*self._command, str(self._board.fd), str(self._rings)]
         try:
             self._process = subprocess.Popen(command, pass_fds=[self._board.fd], stdin=subprocess.DEVNULL)

@@ -13,19 +13,19 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic_ns, sleep
+from time import monotonic_ns
 from typing import Any
 
 from hicache_exporter.core.gpu_facts import GpuFacts, ProbeState, Snapshot
 from hicache_exporter.sources.nvml import PASSING, START_STATES, read_facts, reason_of
 from hicache_exporter.sources.pcie_counters import NotObservableError, PcieCounters
 from hicache_exporter.sources.pcie_sampler import Gauge, PcieSampler
-from hicache_exporter.sources.probe_board import FIRST_LISTING, RESTING, STARTING, Board, DeviceArea
+from hicache_exporter.sources.probe_board import FIRST_LISTING, STARTING, Board, DeviceArea
 from hicache_exporter.sources.ring_heads import RingHeads
 
 SECOND = 1_000_000_000
-FACTS_EVERY_NS, ALL_EVERY_NS = 2 * SECOND, 5 * SECOND
-"""How often facts are read, and those that cost much and hardly change."""
+FACTS_EVERY_NS, FACTS_AT_REST_NS, ALL_EVERY_NS = 2 * SECOND, 5 * SECOND, 15 * SECOND
+"""How often facts are read under load, and at rest; and those that cost much and hardly change or only grow."""
 RELIST_NS, RELIST_MOST_NS = 15 * SECOND, 240 * SECOND
 """How soon a missing GPU is looked for again, doubled each time. NVML finds it only after a shutdown and a new start,
 which costs the others a gap in their PCIe totals."""
@@ -40,10 +40,11 @@ class Session:
         self._missing: dict[str, GpuFacts] = {}
         self._blind: dict[str, str] = {}
         self._known: dict[str, GpuFacts] = {}
+        self._unread: list[str] = []
         self._all_at_ns = 0
         self._refused: list[str] = []
         self.sampler = PcieSampler(board, activity)
-        board.enter(STARTING)
+        board.beat(monotonic_ns(), STARTING)
         nvml.nvmlInit()
         self._driver = nvml.nvmlSystemGetDriverVersion()
         for index in range(nvml.nvmlDeviceGetCount()):
@@ -52,11 +53,10 @@ class Session:
             if area.uuid not in self._handles and area.uuid not in self._missing:
                 held = monotonic_ns() < area.hold_until_ns
                 self._miss(area.uuid, "hung" if held else "unlisted")
-        board.enter(RESTING)
+        board.beat(monotonic_ns())
 
     def _admit(self, index: int) -> None:
-        self._board.enter(FIRST_LISTING + index)
-        self._board.beat(monotonic_ns())
+        self._board.beat(monotonic_ns(), FIRST_LISTING + index)
         if monotonic_ns() < self._board.listing_hold(index):
             return
         try:
@@ -72,7 +72,7 @@ class Session:
             self._miss(uuid, "hung")
             return
         self._handles[uuid] = (index, handle, area)
-        self._board.enter(area.number)
+        self._board.beat(monotonic_ns(), area.number)
         try:
             self.sampler.add(uuid, Gauge(PcieCounters(self._nvml, handle), area))
         except NotObservableError as error:
@@ -87,24 +87,39 @@ class Session:
         """The counters of these GPUs (uuid) can't be read any more, and why."""
         self._blind.update(blind)
 
-    def snapshot(self) -> Snapshot:
-        """Read the facts of every GPU."""
-        devices = []
-        if monotonic_ns() >= self._all_at_ns:
-            self._all_at_ns = monotonic_ns() + ALL_EVERY_NS
-            self._known.clear()
-        for uuid, (index, handle, area) in list(self._handles.items()):
-            self._board.enter(area.number)
-            facts = read_facts(self._nvml, handle, uuid, index, self._known.get(uuid))
-            if facts.state != "present":
-                self._miss(uuid, facts.state)
-                continue
-            self._known[uuid] = facts
-            if uuid in self._blind:
-                facts.unobservable["pcie_bytes"] = self._blind[uuid]
-            devices.append(facts)
-        self._board.enter(RESTING)
-        devices += self._missing.values()
+    def read_facts(self) -> bool:
+        """Read the facts of the next GPU. True if all are read now, and published.
+
+        One GPU at a time, as the sampler has to go on between: the facts of eight take as long as a counter's wrap.
+        """
+        now_ns = monotonic_ns()
+        if not self._unread:
+            self._unread = list(self._handles)
+            if now_ns >= self._all_at_ns:
+                self._all_at_ns = now_ns + ALL_EVERY_NS
+                self._known.clear()
+        if self._unread:
+            self._read_facts_of(self._unread.pop(), now_ns)
+        if self._unread:
+            return False
+        self._board.publish(self._snapshot())
+        return True
+
+    def _read_facts_of(self, uuid: str, now_ns: int) -> None:
+        index, handle, area = self._handles[uuid]
+        self._board.beat(now_ns, area.number)
+        facts = read_facts(self._nvml, handle, uuid, index, self._known.get(uuid))
+        self._board.beat(monotonic_ns())
+        if facts.state != "present":
+            self._miss(uuid, facts.state)
+            return
+        self._known[uuid] = facts
+
+    def _snapshot(self) -> Snapshot:
+        for uuid, reason in self._blind.items():
+            if uuid in self._known:
+                self._known[uuid].unobservable["pcie_bytes"] = reason
+        devices = [self._known[uuid] for uuid in self._handles] + list(self._missing.values())
         return Snapshot(
             state="ok" if devices else self._empty_state(),
             taken_ns=monotonic_ns(),
@@ -124,7 +139,7 @@ class Session:
         self._missing[uuid] = GpuFacts(uuid=uuid, state=state, unobservable={"device": state})
 
     def close(self) -> None:
-        self._board.enter(STARTING)
+        self._board.beat(monotonic_ns(), STARTING)
         self._nvml.nvmlShutdown()
 
 
@@ -134,33 +149,26 @@ def serve(nvml: Any, board: Board, activity: Callable[[int], int], alive: Callab
     while True:
         session = Session(nvml, board, activity)
         sampler = session.sampler
-        started_ns = facts_at_ns = monotonic_ns()
+        facts_at_ns, relist_at_ns = 0, monotonic_ns() + relist_ns
         while True:
             now_ns = monotonic_ns()
             board.beat(now_ns)
-            if now_ns >= facts_at_ns:
-                facts_at_ns = now_ns + FACTS_EVERY_NS
-                board.publish(session.snapshot())
-                if not alive():
-                    return
-                now_ns = monotonic_ns()
-            pause_ns, blind = sampler.step(now_ns)
-            if blind:
-                session.lose(blind)
-            if now_ns - started_ns > relist_ns and session.incomplete:
+            blind = sampler.step(now_ns)
+            if now_ns >= facts_at_ns and session.read_facts():
+                facts_at_ns = now_ns + (FACTS_AT_REST_NS if sampler.resting else FACTS_EVERY_NS)
+            session.lose(blind | sampler.watch(facts_at_ns))
+            if not alive():
+                return
+            if now_ns > relist_at_ns and session.incomplete:
                 relist_ns = min(2 * relist_ns, RELIST_MOST_NS)
                 break
-            sleep(max(0, now_ns + pause_ns - monotonic_ns()) / SECOND)
-            if sampler.resting:
-                sampler.rest(pause_ns / SECOND)
         session.close()
 
 
 def run(nvml: Any, fd: int, rings: Path) -> int:
     board = Board(fd)
     parent = os.getppid()
-    board.enter(STARTING)
-    board.beat(monotonic_ns())
+    board.beat(monotonic_ns(), STARTING)
     try:
         serve(nvml, board, RingHeads(rings).total, lambda: os.getppid() == parent)
     except nvml.NVMLError as error:

@@ -1,7 +1,8 @@
 """The GPU's own cumulative PCIe byte counters: NVML fields 197 (sent) and 198 (received), 32 bits wide.
 
-One call reads both, in about 0.3 ms. They count all that crosses the link, protocol included: a large copy shows as
-1.078 times its payload. NVML's "throughput" call is no alternative: it samples one direction for 20 ms.
+They count all that crosses the link, protocol included: a large copy shows as 1.078 times its payload. Measured on an
+H200 with driver 580, 20 ms after the call before: one field takes 0.30 ms of processor time, both in one call 0.48 ms.
+NVML's "throughput" call is no alternative: it samples one direction for 20 ms.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from hicache_exporter.core.pcie_link import wrap_ns
 from hicache_exporter.sources.nvml import reason_of
+from hicache_exporter.sources.nvml_fields import FieldValues
 
 
 class NotObservableError(Exception):
@@ -21,34 +23,38 @@ class NotObservableError(Exception):
         self.reason = reason
 
 
-Reading = tuple[int, int, int, int]
-"""(before, after, tx, rx): read somewhere between two moments (CLOCK_MONOTONIC)"""
+Reading = tuple[int, int, tuple[int, ...]]
+"""(before, after, values): the counters were read somewhere between two moments (CLOCK_MONOTONIC)."""
+
+TX, RX, BOTH = 0, 1, 2
+"""What leaves the GPU (device to host), what reaches it (host to device), and both in one call."""
 
 
 class PcieCounters:
     """The counters of one GPU. Construction and reading raise NotObservableError at any failure of theirs."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
-        self._nvml, self._handle = nvml, handle
-        self._fields = [nvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, nvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES]
+        self._error = nvml.NVMLError
         if _mig(nvml, handle):
             raise NotObservableError("mig")
         if _linked_to_cpu(nvml, handle):
             raise NotObservableError("nvlink_c2c")
         self.wrap_ns = wrap_ns(*_fastest_link(nvml, handle))
-        self.read()
+        tx, rx = nvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, nvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
+        try:
+            self._fields = [FieldValues(nvml, handle, fields) for fields in ((tx,), (rx,), (tx, rx))]
+        except nvml.NVMLError as error:
+            raise NotObservableError(reason_of(error)) from error
+        self.read(BOTH)
 
-    def read(self) -> Reading:
+    def read(self, which: int) -> Reading:
+        """TX, RX or BOTH, in this order."""
         before_ns = monotonic_ns()
         try:
-            tx, rx = self._nvml.nvmlDeviceGetFieldValues(self._handle, self._fields)
-        except self._nvml.NVMLError as error:
+            values = self._fields[which].read()
+        except self._error as error:
             raise NotObservableError(reason_of(error)) from error
-        after_ns = monotonic_ns()
-        failure = tx.nvmlReturn or rx.nvmlReturn
-        if failure:
-            raise NotObservableError(reason_of(self._nvml.NVMLError(failure)))
-        return before_ns, after_ns, tx.value.uiVal, rx.value.uiVal
+        return before_ns, monotonic_ns(), values
 
 
 def _mig(nvml: Any, handle: Any) -> bool:

@@ -8,7 +8,8 @@ go on where they stopped when a probe is killed and another takes over.
 
     0        header    heartbeat, current call, listing holds, snapshot head
     4096     snapshot  JSON (core.gpu_facts.Snapshot) with length and checksum
-    262144   devices   32 areas: head (uuid, count of samples, unsafe gaps, hold), then a ring of SLOTS samples
+    262144   devices   32 areas: head (uuid, hold), then two histories, tx and rx: head (count of samples, unsafe
+                       gaps) and a ring of SLOTS samples
 
 All times are CLOCK_MONOTONIC nanoseconds. One writer a field: the sidecar writes the holds, the probe the rest.
 """
@@ -27,18 +28,20 @@ from hicache_exporter.core.gpu_facts import Snapshot
 from hicache_exporter.core.pcie_meter import Gap, Sample
 
 MAX_DEVICES = 32
-SLOTS = 8192  # 164 s at 50 Hz
+SLOTS = 4096  # of each direction: 164 s, as under load it is read 25 times a second
 KEPT = SLOTS - 64  # the oldest slots may be overwritten while they are read
 
 _U64 = struct.Struct("<Q")
-_I64 = struct.Struct("<q")
-_HEARTBEAT, _CALL, _LISTING_HOLDS = 0, 8, 64
+_HEART = struct.Struct("<Qq")  # heartbeat, current call
+_LISTING_HOLDS = 64
 _SNAPSHOT, _SNAPSHOT_HEAD, _SNAPSHOT_ROOM = 4096, struct.Struct("<II"), 256 * 1024 - 4096 - 8
 _DEVICES = 256 * 1024
-_UUID_ROOM, _COUNT, _UNSAFE, _HOLD, _SAMPLES = 96, 96, 104, 112, 128
-_SAMPLE = struct.Struct("<Q4qq")  # number of the sample from 1, before, after, tx, rx, gap
+_UUID_ROOM, _HOLD, _TX = 96, 96, 128
+_COUNT, _UNSAFE, _SAMPLES = 0, 8, 64
+_SAMPLE = struct.Struct("<Q3qq")  # number of the sample from 1, before, after, total, gap
 _LOSSY = Gap.UNSAFE
-_AREA = _SAMPLES + SLOTS * _SAMPLE.size
+_HISTORY = _SAMPLES + SLOTS * _SAMPLE.size
+_AREA = _TX + 2 * _HISTORY
 SIZE = _DEVICES + MAX_DEVICES * _AREA
 
 # what the probe is doing right now (``current call``): the sidecar reads it when the heartbeat stops
@@ -62,18 +65,15 @@ class Board:
         self._map.close()
         os.close(self.fd)
 
-    def beat(self, now_ns: int) -> None:
-        _U64.pack_into(self._map, _HEARTBEAT, now_ns)
+    def beat(self, now_ns: int, call: int = RESTING) -> None:
+        """Sign of life, with the call about to be made: a device's area number, FIRST_LISTING + index, or STARTING."""
+        _HEART.pack_into(self._map, 0, now_ns, call)
 
     def heartbeat(self) -> int:
-        return int(_U64.unpack_from(self._map, _HEARTBEAT)[0])
-
-    def enter(self, call: int) -> None:
-        """Note the call about to be made: a device's area number, FIRST_LISTING + index, STARTING or RESTING."""
-        _I64.pack_into(self._map, _CALL, call)
+        return int(_HEART.unpack_from(self._map, 0)[0])
 
     def current_call(self) -> int:
-        return int(_I64.unpack_from(self._map, _CALL)[0])
+        return int(_HEART.unpack_from(self._map, 0)[1])
 
     def publish(self, snapshot: Snapshot) -> None:
         text = msgspec.json.encode(snapshot)
@@ -124,54 +124,62 @@ class DeviceArea:
         self._start = _DEVICES + number * _AREA
         raw = view[self._start : self._start + _UUID_ROOM]
         self.uuid = raw.rstrip(b"\0").decode("ascii", "replace")
+        self.tx = History(view, self._start + _TX)
+        self.rx = History(view, self._start + _TX + _HISTORY)
 
     def claim(self, uuid: str) -> None:
         raw = uuid.encode("ascii", "replace")[:_UUID_ROOM]
         self._map[self._start : self._start + len(raw)] = raw
         self.uuid = raw.decode("ascii")
 
-    def _get(self, field: int) -> int:
-        return int(_U64.unpack_from(self._map, self._start + field)[0])
-
-    def _set(self, field: int, value: int) -> None:
-        _U64.pack_into(self._map, self._start + field, value)
-
     @property
     def hold_until_ns(self) -> int:
         """Not to be touched before: a call to this device hung."""
-        return self._get(_HOLD)
+        return int(_U64.unpack_from(self._map, self._start + _HOLD)[0])
 
     @hold_until_ns.setter
     def hold_until_ns(self, until_ns: int) -> None:
-        self._set(_HOLD, until_ns)
+        _U64.pack_into(self._map, self._start + _HOLD, until_ns)
 
     @property
     def unsafe_gaps(self) -> int:
-        return self._get(_UNSAFE)
+        """Of both directions."""
+        return self.tx.unsafe_gaps + self.rx.unsafe_gaps
+
+
+class History:
+    """The samples of one direction of a device's link."""
+
+    def __init__(self, view: mmap.mmap, start: int) -> None:
+        self._map, self._start = view, start
+
+    @property
+    def unsafe_gaps(self) -> int:
+        return int(_U64.unpack_from(self._map, self._start + _UNSAFE)[0])
 
     @property
     def count(self) -> int:
         """Samples taken since the sidecar started."""
-        return self._get(_COUNT)
+        return int(_U64.unpack_from(self._map, self._start + _COUNT)[0])
 
-    def append(self, sample: Sample) -> None:
+    def append(self, before_ns: int, after_ns: int, total: int, gap: Gap) -> None:
+        """The parts of a Sample."""
         board, start = self._map, self._start
         count = _U64.unpack_from(board, start + _COUNT)[0] + 1
-        _SAMPLE.pack_into(board, start + _SAMPLES + (count % SLOTS) * _SAMPLE.size, count, *sample)
-        if sample.gap >= _LOSSY and count > 1:  # the first sample ever is a beginning, not a loss
-            self._set(_UNSAFE, self.unsafe_gaps + 1)
+        place = start + _SAMPLES + (count % SLOTS) * _SAMPLE.size
+        _SAMPLE.pack_into(board, place, count, before_ns, after_ns, total, gap)
+        if gap >= _LOSSY and count > 1:  # the first sample ever is a beginning, not a loss
+            _U64.pack_into(board, start + _UNSAFE, self.unsafe_gaps + 1)
         _U64.pack_into(board, start + _COUNT, count)
 
     def newest_first(self) -> Iterator[Sample]:
         count = self.count
         for wanted in range(count, max(0, count - KEPT), -1):
-            number, before_ns, after_ns, tx, rx, gap = _SAMPLE.unpack_from(self._map, self._slot(wanted))
+            place = self._start + _SAMPLES + (wanted % SLOTS) * _SAMPLE.size
+            number, before_ns, after_ns, total, gap = _SAMPLE.unpack_from(self._map, place)
             if number != wanted:
                 return
-            yield Sample(before_ns, after_ns, tx, rx, Gap(gap))
+            yield Sample(before_ns, after_ns, total, Gap(gap))
 
     def latest(self) -> Sample | None:
         return next(self.newest_first(), None)
-
-    def _slot(self, number: int) -> int:
-        return self._start + _SAMPLES + (number % SLOTS) * _SAMPLE.size

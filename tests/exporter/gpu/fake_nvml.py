@@ -23,10 +23,12 @@ TX_RATE = 300_000
 
 
 class FakeNvml:
-    def __init__(self, world, clock=time.monotonic, call_seconds=0.0):
+    def __init__(self, world, clock=time.monotonic, call_seconds=()):
+        """``call_seconds``: processor time that reading so many fields in one call takes, by their number."""
         self._source = world
         self._read_at = None
-        self._clock, self._call_seconds = clock, call_seconds
+        self._clock, self._call_seconds = clock, dict(call_seconds)
+        self.nvmlLib = SimpleNamespace(nvmlDeviceGetFieldValues=self._fill_field_values)
         self._world = world if isinstance(world, dict) else {}
 
     def __getattr__(self, name):
@@ -154,7 +156,6 @@ class FakeNvml:
         return [SimpleNamespace(pid=4242, usedGpuMemory=99_000_000_000), SimpleNamespace(pid=7, usedGpuMemory=None)]
 
     def nvmlDeviceGetFieldValues(self, handle, fields):
-        until = time.perf_counter() + self._call_seconds
         gpu = self._gpu(handle, "nvmlDeviceGetFieldValues")
         failure = gpu.get("field_error", 0)
         rates = {pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: TX_RATE, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: 10_000}
@@ -165,11 +166,20 @@ class FakeNvml:
         moved = {pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: gpu.get("rx_moved", 0)}
         now = self._clock()
         totals = (int(rates[field] * now) + moved.get(field, 0) for field in fields)
-        values = [
-            SimpleNamespace(nvmlReturn=failure, value=SimpleNamespace(uiVal=total % (1 << 32))) for total in totals
-        ]
+        return [SimpleNamespace(nvmlReturn=failure, value=SimpleNamespace(uiVal=total % (1 << 32))) for total in totals]
+
+    def _fill_field_values(self, handle, count, pointer):
+        """The same as the driver's library has it: fields and values in an array of structures, a code returned."""
+        until = time.perf_counter() + self._call_seconds.get(count.value, 0.0)
+        array = pointer._obj
+        try:
+            found = self.nvmlDeviceGetFieldValues(handle, [entry.fieldId for entry in array])
+        except pynvml.NVMLError as error:
+            return error.value
+        for entry, value in zip(array, found, strict=True):
+            entry.nvmlReturn, entry.value.uiVal = value.nvmlReturn, value.value.uiVal
         self._spend(until)
-        return values
+        return pynvml.NVML_SUCCESS
 
     @staticmethod
     def _spend(until):

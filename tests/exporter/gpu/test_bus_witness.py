@@ -8,7 +8,7 @@ import pytest
 from hicache_exporter.bus_witness import BusWitness
 from hicache_exporter.core.bus_evidence import Claim, RankClaim, claim_of, physical
 from hicache_exporter.core.identity import parse_identity
-from hicache_exporter.core.pcie_meter import Gap, Sample
+from hicache_exporter.core.pcie_meter import Gap
 from hicache_exporter.core.pcie_window import BusBytes, BusWindow
 from hicache_exporter.rank_processes import gpu_of, rank_processes
 from hicache_exporter.sources.gpu_probe import GpuProbe
@@ -110,7 +110,8 @@ def sampled(tmp_path):
             area = probe._board.area(uuid)
             for at in range(0, until_ms, 20):
                 rx = at * 10 + (CLAIMED * 116 // 100 if at >= 1040 and uuid in moved else 0)
-                area.append(Sample(at * MS, at * MS + 1, at, rx, Gap.EXACT))
+                area.tx.append(at * MS, at * MS + 1, at, Gap.EXACT)
+                area.rx.append(at * MS, at * MS + 1, rx, Gap.EXACT)
         return BusWitness(probe)
 
     yield make

@@ -10,7 +10,7 @@ from hicache_exporter.collectors.gpu import GpuCollector
 from hicache_exporter.collectors.pcie import PcieCollector
 from hicache_exporter.core.gpu_facts import PROBE_STATES, GpuFacts, Snapshot
 from hicache_exporter.core.memory_split import EngineMemory
-from hicache_exporter.core.pcie_meter import Gap, Sample
+from hicache_exporter.core.pcie_meter import Gap
 from hicache_exporter.core.rank_process import RankProcess
 from hicache_exporter.names import FAMILIES
 from hicache_exporter.sources.gpu_probe import GpuProbe
@@ -38,8 +38,9 @@ def reported(tmp_path):
     def publish(*devices, state="ok", ranks=(), traffic=(1000, 5000), age=0.0):
         for facts in devices:
             area = probe._board.area(facts.uuid)
-            area.append(Sample(1, 2, 0, 0, Gap.BREAK))
-            area.append(Sample(3, 4, *traffic, Gap.UNSAFE))
+            for history, total, gap in zip((area.tx, area.rx), traffic, (Gap.EXACT, Gap.UNSAFE), strict=True):
+                history.append(1, 2, 0, Gap.BREAK)
+                history.append(3, 4, total, gap)
         taken = time.monotonic_ns() - int(age * 1e9)
         probe._board.publish(Snapshot(state=state, taken_ns=taken, driver_version="580.159", devices=devices))
         return samples(GpuCollector(probe, Host(tmp_path), lambda: ranks)) | samples(PcieCollector(probe))

@@ -239,5 +239,5 @@ def test_bytes_between_two_moments_are_read_across_the_process_boundary(bench):
     t1 = time.monotonic_ns()
     time.sleep(0.2)
     found = bench.probe.bytes_between("GPU-a", t0, t1)
-    assert found.moved.rx == pytest.approx(10 * (t1 - t0 + found.slack_ns), rel=0.02)
+    assert 10 * (t1 - t0) <= found.moved.rx <= 10 * (t1 - t0 + found.slack_ns)
     assert bench.probe.bytes_between("GPU-nowhere", t0, t1).why_not == "no such GPU is sampled"

@@ -6,7 +6,7 @@ from fake_nvml import FakeNvml
 
 from hicache_exporter.core.gpu_facts import GpuProcess
 from hicache_exporter.sources.nvml import CLOCK_EVENTS, RARE_FIELDS, RARELY, READERS, read_facts
-from hicache_exporter.sources.pcie_counters import NotObservableError, PcieCounters
+from hicache_exporter.sources.pcie_counters import BOTH, RX, TX, NotObservableError, PcieCounters
 
 
 class Counting:
@@ -126,9 +126,16 @@ def counters(**properties):
 
 def test_the_byte_counters_are_fields_197_and_198():
     assert (pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES) == (197, 198)
-    before_ns, after_ns, tx, rx = counters(rx_rate=1).read()
+    before_ns, after_ns, (tx, rx) = counters(rx_rate=1).read(BOTH)
     assert tx > rx
     assert before_ns <= after_ns
+
+
+def test_each_direction_can_be_read_by_itself():
+    found = counters(rx_rate=0, rx_moved=77)
+    assert found.read(RX)[2] == (77,)
+    assert found.read(TX)[2][0] > 77
+    assert found.read(BOTH)[2][RX] == 77
 
 
 def test_the_wrap_time_follows_the_links_best_not_its_present_state():
@@ -154,4 +161,4 @@ def test_where_the_counters_say_nothing_the_reason_is_given(properties, reason):
 
 def test_a_driver_that_knows_neither_mig_nor_c2c_is_read_all_the_same():
     unknown = {"nvmlDeviceGetMigMode": "NotSupported", "nvmlDeviceGetC2cModeInfoV": "FunctionNotFound"}
-    assert counters(fail=unknown).read()
+    assert counters(fail=unknown).read(BOTH)
