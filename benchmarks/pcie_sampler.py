@@ -90,7 +90,7 @@ def main() -> int:
     busy, idle = (measure(given.gpus, rate, given.seconds, calls) for rate in (BUSY_RATE, IDLE_RATE))
     share = 100 * HERTZ * busy["share"] / busy["readings"]
     bench.add("busy, 50 readings a second", share, "% of a core a GPU", form.at_most(2))
-    bench.add("of these, waking up and the driver's call (the floor)", 100 * HERTZ * bare, "% of a core a GPU")
+    bench.add("of these, the driver's call and waking up (the floor)", 100 * HERTZ * bare, "% of a core a GPU")
     bench.add("of these, waking up", 100 * HERTZ * waking, "% of a core")
     bench.add("readings a second while busy", busy["readings"], "/s")
     bench.add("idle", 100 * idle["share"], "% of a core a GPU", form.at_most(0.2))

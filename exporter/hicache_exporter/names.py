@@ -464,7 +464,8 @@ PCIE_BYTES = _gpu(
 PCIE_UNSAFE_GAPS = _gpu(
     "hicache_pcie_unsafe_gaps",
     "counter",
-    "Gaps between two readings in which a counter may have wrapped unseen, or counting began anew.",
+    "Gaps between two readings of a direction in which its counter may have wrapped unseen, or counting began anew; of "
+    "both directions.",
     ("gpu",),
 )
 PCIE_GENERATION = _gpu("hicache_pcie_link_generation", "gauge", "PCIe generation: current, max.", ("gpu", "state"))

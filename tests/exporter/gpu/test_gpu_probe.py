@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from hicache_exporter.sources.gpu_probe import GpuProbe
+from hicache_exporter.sources.nvml_probe import Session
+from hicache_exporter.sources.probe_board import Board
 
 NO_WAIT = 0.25  # a driver call that hangs is given up after a second
 
@@ -199,6 +201,8 @@ SIDECAR = """
 import sys, time
 from pathlib import Path
 from hicache_exporter.sources.gpu_probe import GpuProbe
+from hicache_exporter.sources.nvml_probe import Session
+from hicache_exporter.sources.probe_board import Board
 probe = GpuProbe(Path(sys.argv[1]), sys.argv[2:])
 probe.start()
 while probe.read().state != "ok":
@@ -241,3 +245,12 @@ def test_bytes_between_two_moments_are_read_across_the_process_boundary(bench):
     found = bench.probe.bytes_between("GPU-a", t0, t1)
     assert 10 * (t1 - t0) <= found.moved.rx <= 10 * (t1 - t0 + found.slack_ns)
     assert bench.probe.bytes_between("GPU-nowhere", t0, t1).why_not == "no such GPU is sampled"
+
+
+def test_facts_are_read_one_gpu_at_a_time_so_that_the_byte_counters_are_read_between(nvml):
+    board = Board.create()
+    session = Session(nvml({"gpus": [{"uuid": f"GPU-{number}"} for number in range(3)]}), board, lambda _: 0)
+    assert [session.read_facts(), session.read_facts(), board.snapshot()] == [False, False, None]
+    assert session.read_facts()
+    assert [facts.uuid for facts in board.snapshot().devices] == ["GPU-0", "GPU-1", "GPU-2"]
+    board.close()

@@ -284,3 +284,12 @@ def test_one_gpu_that_fails_under_load_is_dropped_with_its_reason(board):
     assert sampler.watch(0, lambda _: None, lambda: good.now_ns) == {"GPU-b": "lost"}
     assert sampler.watch(0, lambda _: None, lambda: good.now_ns) == {}
     assert good.calls[-2:] == [(RX,), (TX,)]
+
+
+def test_on_the_way_to_rest_both_directions_are_read_at_once(sampling):
+    found = sampling(Bus()).run(SECOND + 500 * MS)
+    sent, received = (
+        {sample.before_ns for sample in found.samples(way, SECOND, SECOND + 100 * MS)} for way in (TX, RX)
+    )
+    assert sent == received
+    assert len(sent) == 1
