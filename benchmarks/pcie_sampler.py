@@ -84,14 +84,19 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=10)
     given = options.parse_args()
     bench = form.Bench("pcie_sampler", given.history)
-    waking = turn(given.seconds, 0)
+    waking = turn(given.seconds, 0) / given.gpus  # one wake-up serves all GPUs
     calls = {fields: max(0.0, whole - waking) for fields, whole in TURN_SECONDS.items()}
-    bare = turn(given.seconds, calls[1])
+    bare = turn(given.seconds, given.gpus * calls[1]) / given.gpus
     busy, idle = (measure(given.gpus, rate, given.seconds, calls) for rate in (BUSY_RATE, IDLE_RATE))
     share = 100 * HERTZ * busy["share"] / busy["readings"]
     bench.add("busy, 50 readings a second", share, "% of a core a GPU", form.at_most(2))
     bench.add("of these, the driver's call and waking up (the floor)", 100 * HERTZ * bare, "% of a core a GPU")
-    bench.add("of these, waking up", 100 * HERTZ * waking, "% of a core")
+    bench.add("of these, waking up", 100 * HERTZ * waking, "% of a core a GPU")
+    bench.add(
+        "busy, with the call's whole 0.30 ms on top of waking up here",
+        share + 100 * HERTZ * waking,
+        "% of a core a GPU",
+    )
     bench.add("readings a second while busy", busy["readings"], "/s")
     bench.add("idle", 100 * idle["share"], "% of a core a GPU", form.at_most(0.2))
     bench.add("gaps in which a counter may have wrapped unseen", busy["unsafe_gaps"] + idle["unsafe_gaps"], "")
