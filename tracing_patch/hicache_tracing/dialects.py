@@ -116,6 +116,12 @@ def _full_data(node: Any) -> Any:
     return next((value for component, value in pairs if is_full(component)), None)
 
 
+def page_size(tree: Any) -> int:
+    """Tokens of a page, on the device and on the host; 1 where the tree does not say."""
+    size = getattr(tree, "page_size", None)
+    return size if isinstance(size, int) else 1
+
+
 def write_policy(tree: Any, controller: Any) -> str:
     if getattr(tree, "is_write_back", False) is True:
         return "write_back"

@@ -7,20 +7,45 @@ from typing import Any
 from hicache_tracing.records import MAX_RUNS, RUN
 
 FEW = 1024  # up to here a loop over the slots takes less than the array library's first call after a forward pass
+FEW_PAGES = 128  # and up to here one over the pages takes less than all of the slots at once
+
+Runs = tuple[int, int, bytes]
 
 
-def host_runs(indices: Any) -> tuple[int, int, bytes]:
+def host_runs(indices: Any, page: int = 1) -> Runs:
     """(number of runs, 1 if they are complete, packed runs) of a host index tensor (int64, on the CPU).
 
     At most MAX_RUNS runs are packed; beyond that, and for indices that live on a device (reading them would wait for
-    it), the runs are incomplete and the ledger must not conclude anything from them. O(slots).
+    it), the runs are incomplete and the ledger must not conclude anything from them. ``page``: slots that the engine
+    gives out together; of each page only the first and the last are read. O(slots).
     """
     if indices is None or not indices.is_cpu:
         return 0, 0, b""
-    return _of_few(indices.tolist()) if indices.numel() <= FEW else _of_many(indices.numpy())
+    count = indices.numel()
+    if 1 < page < count <= FEW_PAGES * page and not count % page:
+        slots = indices.numpy()
+        runs = _of_pages(slots[::page].tolist(), slots[page - 1 :: page].tolist(), page)
+        if runs is not None:
+            return runs
+    return _of_few(indices.tolist()) if count <= FEW else _of_many(indices.numpy())
 
 
-def _of_few(slots: list[int]) -> tuple[int, int, bytes]:
+def _of_pages(firsts: list[int], lasts: list[int], page: int) -> Runs | None:
+    """None: the slots of a page do not follow one another."""
+    runs = []
+    first = end = firsts[0]
+    for start, last in zip(firsts, lasts, strict=True):
+        if last - start != page - 1:
+            return None
+        if start != end:
+            runs.append(RUN.pack(first, end - first))
+            first = start
+        end = last + 1
+    runs.append(RUN.pack(first, end - first))
+    return len(runs), 1, b"".join(runs)
+
+
+def _of_few(slots: list[int]) -> Runs:
     if not slots:
         return 0, 1, b""
     runs = []
@@ -34,7 +59,7 @@ def _of_few(slots: list[int]) -> tuple[int, int, bytes]:
     return len(runs), 1, b"".join(runs)
 
 
-def _of_many(slots: Any) -> tuple[int, int, bytes]:
+def _of_many(slots: Any) -> Runs:
     """The same, vectorised, of an array."""
     count = len(slots)
     breaks = ((slots[1:] - slots[:-1]) != 1).nonzero()[0] + 1  # where each run but the first begins

@@ -73,6 +73,7 @@ class Session:
         self.controller: Any = None
         self.tree: Any = None
         self.scheduler: Any = None
+        self.page = 1  # host slots that are given out together
         self.rid = ""  # the request in whose scope the engine is working
         self.load_scope: LoadScope | None = None
         self.loads = Transfers(Direction.HOST_TO_DEVICE)
@@ -110,6 +111,7 @@ class Session:
         self.scheduler = scheduler
         self.tree = dialects.hicache_tree(scheduler)
         self.controller = getattr(self.tree, "cache_controller", None)
+        self.page = dialects.page_size(self.tree)
         if self.recorder is None:
             return
         content = self._witness_content()

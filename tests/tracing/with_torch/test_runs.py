@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_tracing.records import MAX_RUNS, unpack_runs
-from hicache_tracing.runs import FEW, host_runs
+from hicache_tracing.runs import FEW, FEW_PAGES, host_runs
 
 slot = st.integers(0, (1 << 31) - 1000)
 pieces = st.lists(st.tuples(slot, st.integers(1, 100)), max_size=60)  # few slots and many
@@ -26,9 +26,9 @@ def naive(slots: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def check(slots: list[int], tensor: torch.Tensor) -> None:
+def check(slots: list[int], tensor: torch.Tensor, page: int = 1) -> None:
     expected = naive(slots)
-    count, complete, packed = host_runs(tensor)
+    count, complete, packed = host_runs(tensor, page)
     assert count == min(len(expected), MAX_RUNS)
     assert complete == (len(expected) <= MAX_RUNS)
     assert unpack_runs(packed, count) == expected[:MAX_RUNS]
@@ -45,6 +45,23 @@ def test_pieces_of_memory(pieces):
 @given(st.lists(st.integers(0, 12), max_size=80))
 def test_slots_in_any_order_repeated_or_backwards(slots):
     check(slots, torch.tensor(slots, dtype=torch.int64))
+
+
+@given(st.lists(st.integers(0, 200), max_size=FEW_PAGES + 2), st.sampled_from([2, 16, 64]))
+def test_pages_in_any_order_that_the_engine_gives_out_whole(pages, page):
+    slots = [number * page + i for number in pages for i in range(page)]
+    check(slots, torch.tensor(slots, dtype=torch.int64), page)
+
+
+@given(pieces, st.sampled_from([2, 3, 16, 64]))
+def test_slots_that_are_not_given_out_by_page_are_read_one_by_one(pieces, page):
+    slots = [first + i for first, count in pieces for i in range(count)]
+    check(slots, torch.tensor(slots, dtype=torch.int64), page)
+
+
+def test_a_page_with_a_hole_is_not_taken_for_a_whole_one():
+    slots = [*range(64), *range(100, 163), 164]
+    check(slots, torch.tensor(slots), 64)
 
 
 @pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1])

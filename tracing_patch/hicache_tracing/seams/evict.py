@@ -46,7 +46,7 @@ def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
         return 0, 0, b""
     try:
         slots = dialects.host_slots(tree, node)
-        kept = host_runs(slots) if slots is not None else (0, 0, b"")
+        kept = host_runs(slots, session.page) if slots is not None else (0, 0, b"")
     except Exception as error:
         reading.fault(error)
         return 0, 0, b""

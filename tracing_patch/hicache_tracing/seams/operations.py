@@ -32,7 +32,7 @@ def load(session: Session) -> Steps:
         host = argument(args, kwargs, 1, "host_indices")
         node = dialects.number(argument(args, kwargs, 3, "node_id", -1))
         tokens = host.numel()
-        runs, complete, packed = host_runs(host)
+        runs, complete, packed = host_runs(host, session.page)
         operation = session.queued(session.loads, node, tokens)
         session.write(
             LOAD,
@@ -67,7 +67,7 @@ def write(session: Session) -> Steps:
         if not accepted:
             queued = session.backups.queued
             queued[:] = [entry for entry in queued if entry[1] != operation]
-        runs, complete, packed = host_runs(result) if accepted else (0, 1, b"")
+        runs, complete, packed = host_runs(result, session.page) if accepted else (0, 1, b"")
         # a backup forced by an eviction is not of the request that needed the room
         owner = "" if session.load_scope is not None else session.rid
         session.write(

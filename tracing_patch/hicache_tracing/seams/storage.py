@@ -50,7 +50,7 @@ def _write(
     slots: Any = None,
 ) -> None:
     asked = asked or getattr(operation, "stats_requested_tokens", 0) or len(getattr(operation, "token_ids", None) or ())
-    runs, complete, packed = host_runs(slots) if slots is not None else (0, 1, b"")
+    runs, complete, packed = host_runs(slots, session.page) if slots is not None else (0, 1, b"")
     session.write(
         STORAGE_PREFETCH,
         session.key(_rid(request)),
