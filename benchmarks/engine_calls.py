@@ -6,7 +6,8 @@
 SGLang (0.5.23 if no other is named) on CPU with a tiny model, content checking off, one request of 300 tokens and 8
 answer tokens at a time; or an engine that runs elsewhere, with a GPU, started with benchmarks/seam_meter and the plugin
 on its PYTHONPATH and $SEAM_METER=FOLDER. A meter stands around every seam of the scheduler's process and takes the time
-of the whole call without the engine's own function in it. Prompts are asked cold, again (L1), and once more after
+of the whole call without the engine's own function in it; of several ranks the mean is taken, and what the loop of an
+idle engine passes is taken off. Prompts are asked cold, again (L1), and once more after
 others have pushed them out of L1 (L2); in every second round with the meter alone, the seams left out, so that its own
 share is known there and then. What is added is the median difference of such a pair of rounds, with a 95 % bootstrap
 interval.
@@ -53,6 +54,10 @@ class Passed(NamedTuple):
     def total_us(self) -> float:
         return sum(self.us.values())
 
+    def without(self, idle: Passed) -> Passed:
+        """Less what an idle engine's loop passes by itself in the time that we let it settle."""
+        return Passed(self.calls - idle.calls, {name: took - idle.us[name] for name, took in self.us.items()})
+
 
 class Meter:
     """What the engine's processes passed since the last look, and whether the seams are left out."""
@@ -69,14 +74,22 @@ class Meter:
                 file.write(int(seams).to_bytes(8, "little"))
 
     def look(self) -> Passed:
+        """On each rank: the mean over the processes that have passed any seam at all."""
         calls: Counter[str] = Counter()
         ns: Counter[str] = Counter()
+        ranks = 0
         for path in self._folder.glob("*.cells"):
-            for raw, count, took in CELL.iter_unpack(path.read_bytes()[: 255 * CELL.size]):
+            cells = list(CELL.iter_unpack(path.read_bytes()[: 255 * CELL.size]))
+            ranks += any(count for _, count, _ in cells)
+            for raw, count, took in cells:
                 name = raw.rstrip(b"\0").decode()
                 calls[name] += count
                 ns[name] += took
-        passed = Passed(calls - self._calls, {name: (ns[name] - self._ns[name]) / 1e3 for name in ns})
+        ranks = max(ranks, 1)
+        passed = Passed(
+            Counter({name: (calls[name] - self._calls[name]) // ranks for name in calls}),
+            {name: (ns[name] - self._ns[name]) / 1e3 / ranks for name in ns},
+        )
         self._calls, self._ns = calls, ns
         return passed
 
@@ -108,7 +121,9 @@ def one_round(engine: Asked, meter: Meter, draw: Callable[[], list[int]]) -> lis
         cached = ask(engine, ids)
         if (cached > 0) != (kind != "cold"):
             raise SystemExit(f"these figures mean nothing: a request meant as {kind} had {cached} cached tokens")
-        found.append(meter.look())
+        passed = meter.look()
+        time.sleep(SETTLE)
+        found.append(passed.without(meter.look()))
     return found
 
 
