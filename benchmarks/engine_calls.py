@@ -41,6 +41,7 @@ CELL = struct.Struct("<64sQq")  # as the meter writes it: seam, calls, nanosecon
 SWITCH = 255 * CELL.size + 64
 PROMPT, ANSWER, SETTLE = 300, 8, 0.05
 KINDS = ("cold", "L1 hit", "L2 hit")
+IDLE = ("on_idle", "self_check_during_idle")
 
 
 class Passed(NamedTuple):
@@ -55,8 +56,17 @@ class Passed(NamedTuple):
         return sum(self.us.values())
 
     def without(self, idle: Passed) -> Passed:
-        """Less what an idle engine's loop passes by itself in the time that we let it settle."""
-        return Passed(self.calls - idle.calls, {name: took - idle.us[name] for name, took in self.us.items()})
+        """Less what an idle engine's loop passes by itself, as often as the engine was idle meanwhile."""
+        turns, of_these = self.turns(), idle.turns()
+        share = turns / of_these if of_these else 0.0
+        return Passed(
+            Counter({name: max(0, round(count - share * idle.calls[name])) for name, count in self.calls.items()}),
+            {name: took - share * idle.us[name] for name, took in self.us.items()},
+        )
+
+    def turns(self) -> int:
+        """Turns of the engine's loop that found nothing to do."""
+        return sum(count for name, count in self.calls.items() if name.endswith(IDLE))
 
 
 class Meter:

@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hicache_proof.evidence import Evidence
 from hicache_proof.lab.ladder import Rung
 from hicache_proof.lab.run import LabRun, Measured
 from hicache_proof.stats import Effect, Summary
 from hicache_proof.verdict import judge
+from hicache_proof.witnesses import physical
 
 from .markdown import table
 
 FOLDER = Path(__file__).resolve().parents[1] / "h200"
-TREES = {"hiradix": "HiRadixCache", "unified": "UnifiedRadixCache"}
+NAMES = {"hiradix": "HiRadixCache", "unified": "UnifiedRadixCache", "tp2": "TP 2"}
 SERIES = ("A", "B", "C", "D", "control")
 
 
@@ -38,19 +40,24 @@ class Lab(NamedTuple):
 
 @cache
 def labs() -> tuple[Lab, ...]:
-    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json.xz")) if ".proofs." not in path.name)
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json.xz"), key=_stem) if ".proofs." not in path.name)
 
 
 def _read(path: Path) -> Lab:
     """Raises ValueError where today's rules judge a read of L2 otherwise than the report says."""
     run = msgspec.json.decode(lzma.decompress(path.read_bytes()), type=LabRun)
-    version, tree, backend = path.name.removesuffix(".json.xz").split("-")
-    lab = Lab(f"{version} {TREES[tree]}, {backend}", f"h200/{version}-{tree}-{backend}.html", run, _proofs(path))
+    stem = _stem(path)
+    version, *how = (NAMES.get(part, part) for part in stem.split("-"))
+    lab = Lab(f"{version} {', '.join(how)}", f"h200/{stem}.html", run, _proofs(path))
     for measured in lab.decided:
         today = judge(measured.evidence)
         if (today.verdict, today.content) != (measured.judgement.verdict, measured.judgement.content):
             raise ValueError(f"{path.name}: {measured.evidence.request_id} is {today.verdict}, {today.content} by now")
     return lab
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".json.xz")
 
 
 def _proofs(report: Path) -> tuple[dict[str, Any], ...]:
@@ -59,7 +66,13 @@ def _proofs(report: Path) -> tuple[dict[str, Any], ...]:
 
 
 def parts() -> dict[str, str]:
-    return {"labs": series(), "counted": counted(), "witnesses": witnesses(), "ladders": ladders()}
+    return {
+        "labs": series(),
+        "counted": counted(),
+        "witnesses": witnesses(),
+        "ranks": ranks(),
+        "ladders": ladders(),
+    }
 
 
 def series() -> str:
@@ -108,6 +121,32 @@ def _witnessed(lab: Lab, measured: Measured) -> tuple[str, ...]:
         f"{moved / copy.bytes:.2f}",
         f"{equal:,} of {content.checked:,}",
     )
+
+
+def ranks() -> str:
+    """The same, rank by rank, where an engine has several: each rank's bytes against the bus of its own GPU."""
+    head = ("SGLang", "rank", "tokens loaded", "bytes claimed", "bytes over the bus", "ratio", "rows that differ")
+    rows = [row for lab in labs() for measured in lab.decided for row in _by_rank(lab, measured.evidence)]
+    return table(head, rows)
+
+
+def _by_rank(lab: Lab, evidence: Evidence) -> list[tuple[str, ...]]:
+    if not evidence.ranks:
+        return []
+    loaded = {view.rank: (view.loaded_tokens, view.mismatched) for view in evidence.ranks}
+    if evidence.load_back is None or evidence.content is None:
+        raise ValueError(f"{evidence.request_id}: no load-back or no content")
+    loaded[evidence.rank] = evidence.load_back.loaded_tokens, evidence.content.mismatched
+    rows: list[tuple[str, ...]] = []
+    for rank, seen in physical.by_rank(evidence):
+        tokens, differ = loaded[rank]
+        if seen is None or seen.crossed is None or seen.ratio is None or tokens is None:
+            raise ValueError(f"{evidence.request_id}: nobody measured rank {rank}")
+        told = "not checked" if differ is None else f"{differ:,}"
+        rows.append(
+            (lab.name, rank, f"{tokens:,}", f"{seen.claimed:,}", f"{seen.crossed:,}", f"{seen.ratio:.2f}", told)
+        )
+    return rows
 
 
 def ladders() -> str:
