@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hicache_tracing import dialects
+from hicache_tracing.identity import identity_of
 
 from . import workload
 from .engines import FAKES, Engine, importable, launch
@@ -129,10 +129,10 @@ def of_the_process(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("told", [as_its_own_attributes, in_ps, of_the_process])
 def test_the_header_tells_every_kind_of_rank_however_the_engine_does(monkeypatch, told):
-    identity = dialects.identity(told(monkeypatch), SimpleNamespace(), None)
+    identity = identity_of(told(monkeypatch), SimpleNamespace(), None)
     assert {name: identity[name] for name in RANKS} == RANKS
 
 
 def test_ranks_that_an_engine_does_not_tell_are_the_only_ones_and_those_of_attention_unknown():
-    identity = dialects.identity(SimpleNamespace(), SimpleNamespace(), None)
+    identity = identity_of(SimpleNamespace(), SimpleNamespace(), None)
     assert [identity[name] for name in RANKS] == [0, 0, 0, None, None]

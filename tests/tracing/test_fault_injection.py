@@ -163,7 +163,7 @@ class TestEverythingFailsAtOnce:
         def broken(*_):
             raise OurFault
 
-        monkeypatch.setattr("hicache_tracing.dialects.identity", broken)
+        monkeypatch.setattr("hicache_tracing.session.identity_of", broken)
         with running(release, tmp_path) as engine:
             assert workload.run(engine) == untouched(release)
 

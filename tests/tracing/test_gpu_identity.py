@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hicache_tracing import dialects
+from hicache_tracing import identity
 
 
 def torch(*, initialized=True, current=1, **properties):
@@ -21,10 +21,10 @@ def torch(*, initialized=True, current=1, **properties):
 
 def test_it_is_the_uuid_of_the_current_device_as_nvml_writes_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch(uuid="1b2c-3d"))
-    assert dialects.gpu_uuid() == "GPU-1b2c-3d"
+    assert identity.gpu_uuid() == "GPU-1b2c-3d"
 
 
 @pytest.mark.parametrize("module", [None, SimpleNamespace(), torch(initialized=False, uuid="1b2c"), torch()])
 def test_without_a_device_or_with_a_torch_that_does_not_tell_it_is_unknown(monkeypatch, module):
     monkeypatch.setitem(sys.modules, "torch", module)
-    assert dialects.gpu_uuid() is None
+    assert identity.gpu_uuid() is None

@@ -15,6 +15,7 @@ from typing import Any
 from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Gate, Seam, say
+from hicache_tracing.identity import identity_of
 from hicache_tracing.recorder import Recorder
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
 from hicache_tracing.ring_file import RecorderError
@@ -115,7 +116,7 @@ class Session:
         if self.recorder is None:
             return
         content = self._witness_content()
-        identity = dialects.identity(scheduler, self.tree, self.controller)
+        identity = identity_of(scheduler, self.tree, self.controller)
         identity["content_mode"] = content
         identity["seams"] = [seam.name for seam in self.seams]
         identity["in_use"] = told.in_use(self.seams, self._cache())
