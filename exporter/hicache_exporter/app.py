@@ -228,7 +228,7 @@ class App:
         if self.bus is None or not case.final or len(self._held) >= MAX_HELD:
             return False
         ends = [found.claim.t1_ns for found in case.claims.values() if found.claim is not None]
-        if not ends or now_ns - max(ends) > PATIENCE_NS:
+        if not ends or abs(now_ns - max(ends)) > PATIENCE_NS:
             return False
         if not self.bus.is_early(case):
             return False

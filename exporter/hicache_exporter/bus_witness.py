@@ -26,7 +26,7 @@ class BusWitness:
         return msgspec.structs.replace(evidence, physical=seen.get(evidence.rank), ranks=tuple(siblings))
 
     def is_early(self, case: Case) -> bool:
-        """True if a sample that closes a window is still to come (40 ms at most): worth judging a moment later."""
+        """True if a sample that closes a window is still to come (50 ms under load): worth judging a moment later."""
         return any(window.why_not == TOO_EARLY for _, _, window in self._windows(case))
 
     def _windows(self, case: Case) -> Iterator[tuple[str, Claim, BusWindow]]:

@@ -62,7 +62,7 @@ class GpuFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """What the probe process reports about once a second, as JSON on the board."""
+    """What the probe process reports every few seconds, as JSON on the board."""
 
     state: ProbeState
     taken_ns: int

@@ -143,6 +143,8 @@ class GpuProbe:
         """What crossed the GPU's PCIe link between two moments of CLOCK_MONOTONIC; ``rx`` is host to device."""
         for area in self._board.areas():
             if area.uuid == uuid:
+                if not area.rx.count:
+                    return BusWindow(False, "its counters are not read")
                 return window(area.tx.newest_first(), area.rx.newest_first(), t0_ns, t1_ns)
         return BusWindow(False, "no such GPU is sampled")
 

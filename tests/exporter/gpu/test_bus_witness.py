@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from hicache_exporter.app import App
 from hicache_exporter.bus_witness import BusWitness
+from hicache_exporter.config import Settings
 from hicache_exporter.core.bus_evidence import Claim, RankClaim, claim_of, physical
 from hicache_exporter.core.identity import parse_identity
 from hicache_exporter.core.pcie_meter import Gap
@@ -182,6 +184,25 @@ def test_a_window_that_is_not_closed_yet_on_any_rank_is_early(sampled):
     witness = sampled("GPU-b")
     assert not witness.is_early(case("b"))
     assert witness.is_early(case("b", "a"))
+
+
+def test_a_gpu_whose_counters_were_never_read_is_not_waited_for(sampled):
+    witness = sampled("GPU-a", until_ms=0)
+    assert not witness.is_early(case("a"))
+    (unread,) = seen_by(witness, case("a"))
+    assert unread.why_not == "its counters are not read"
+
+
+@pytest.mark.parametrize(("ended_ms_ago", "held"), [(1, True), (299, True), (301, False), (-301, False)])
+def test_a_final_verdict_waits_for_the_closing_sample_but_not_for_ever(tmp_path, ended_ms_ago, held):
+    """A claim that ends in the future is of another clock: no sample will come after it."""
+    sidecar = App(Settings(ring_folder=str(tmp_path), off=frozenset(("gpu", "pcie", "host"))))
+    sidecar.bus = SimpleNamespace(is_early=lambda _: True)
+    identity = parse_identity(FACTS)
+    claim = Claim(CLAIMED, 0, 10_000 * MS)
+    waiting = SimpleNamespace(final=True, claims={"tp0": RankClaim(identity, claim), "tp1": RankClaim(identity, None)})
+    assert sidecar._hold(waiting, claim.t1_ns + ended_ms_ago * MS) is held
+    assert sidecar._held == [waiting] * held
 
 
 def followed(**changes):
