@@ -76,6 +76,7 @@ class Meter:
         self._folder = folder
         self._calls: Counter[str] = Counter()
         self._ns: Counter[str] = Counter()
+        self._of_each: dict[Path, int] = {}
 
     def leave_out(self, seams: bool) -> None:
         for path in self._folder.glob("*.cells"):
@@ -84,23 +85,23 @@ class Meter:
                 file.write(int(seams).to_bytes(8, "little"))
 
     def look(self) -> Passed:
-        """On each rank: the mean over the processes that have passed any seam at all."""
+        """On each rank: the mean over the processes that have passed a seam since; an earlier engine's have not."""
         calls: Counter[str] = Counter()
         ns: Counter[str] = Counter()
-        ranks = 0
+        of_each: dict[Path, int] = {}
         for path in self._folder.glob("*.cells"):
             cells = list(CELL.iter_unpack(path.read_bytes()[: 255 * CELL.size]))
-            ranks += any(count for _, count, _ in cells)
+            of_each[path] = sum(count for _, count, _ in cells)
             for raw, count, took in cells:
                 name = raw.rstrip(b"\0").decode()
                 calls[name] += count
                 ns[name] += took
-        ranks = max(ranks, 1)
+        ranks = max(1, sum(count != self._of_each.get(path, 0) for path, count in of_each.items()))
         passed = Passed(
             Counter({name: (calls[name] - self._calls[name]) // ranks for name in calls}),
             {name: (ns[name] - self._ns[name]) / 1e3 / ranks for name in ns},
         )
-        self._calls, self._ns = calls, ns
+        self._calls, self._ns, self._of_each = calls, ns, of_each
         return passed
 
 
