@@ -31,7 +31,7 @@ def energy(run: LabRun) -> str:
     gpus = ", ".join(f"GPU {found.gpu}: {found.joules:,.0f} J" for found in run.energy)
     return (
         f"Energy over the whole run of {run.seconds:.0f} s, all series, loads and pauses together: {gpus} "
-        "(NVML's counter)."
+        "(NVML's counter, which the sidecar reads every 15 to 20 s: either end may be of that much earlier)."
     )
 
 

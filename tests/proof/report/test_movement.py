@@ -53,3 +53,4 @@ def test_energy_is_of_the_whole_run_or_not_measured(proven):
     measured = movement.energy(replace(proven, energy=(Energy(gpu="GPU-a", joules=1234.4),)))
     assert "GPU GPU-a: 1,234 J" in measured
     assert "all series, loads and pauses together" in measured
+    assert "either end may be of that much earlier" in measured
