@@ -176,6 +176,8 @@ class RankView(_Fact, frozen=True, kw_only=True):
     host_tokens: int | None
     loaded_tokens: int | None
     mismatched: int | None = None
+    unseen: int | None = None
+    """Of its rows, those without a signature from their backup."""
     physical: Physical | None = None
     """Of its own transfers, on its own GPU."""
 

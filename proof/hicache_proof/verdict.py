@@ -181,7 +181,10 @@ def _content(evidence: Evidence) -> tuple[ContentState, tuple[str, ...]]:
     if checked is None:
         return "not_checked", ()
     if content.complete(evidence, checked):
-        return "intact", ()
+        unsigned = tuple(
+            f"content: rank {v.rank}: {v.unseen} rows without a signature" for v in evidence.ranks if v.unseen
+        )
+        return ("not_checked", unsigned) if unsigned else ("intact", ())
     return "not_checked", (f"content: {checked.checked} rows compared, {checked.unseen} without a signature",)
 
 

@@ -42,6 +42,8 @@ CONTENT = [
     ("a row without a signature", but(content=content(checked=298, unseen=1)), "not_checked"),
     ("fewer rows than were read", but(content=content(checked=200)), "not_checked"),
     ("size of the read unknown", but(content=content(), transfers=None, attribution=None), "not_checked"),
+    ("rows without a signature on another rank", but(content=content(), ranks=(sibling(unseen=4),)), "not_checked"),
+    ("all rows equal on another rank too", but(content=content(), ranks=(sibling(mismatched=0, unseen=0),)), "intact"),
     ("rows damaged on another rank", but(content=content(), ranks=(sibling(mismatched=4),)), "damaged"),
     ("rows equal, markers lost", but(content=content(), answer=answer(recalled=0)), "damaged"),
     ("log-probabilities off", but(answer=answer(delta=1.34)), "damaged"),

@@ -240,4 +240,5 @@ def _rank_view(rank: str, story: Story | None) -> RankView:
         host_tokens=_known(named(story.admit)["host_tokens"]) if story.admit is not None else None,
         loaded_tokens=sum(moves_of(story).values()),
         mismatched=content.mismatched if content is not None else None,
+        unseen=content.unseen if content is not None else None,
     )

@@ -183,6 +183,24 @@ def test_a_rank_that_lost_records_contradicts_nobody():
     assert [(v.rank, v.host_tokens, v.loaded_tokens) for v in case.evidence.ranks] == [("tp1", None, None)]
 
 
+def test_rows_that_a_sibling_could_not_compare_are_not_called_intact():
+    engine, ledgers = engine_with(0, 1, content_mode="full")
+    for ledger, unseen in zip(ledgers, (0, 7), strict=True):
+        scribe = Scribe()
+        scribe.cold_request("a", node=7)
+        scribe.demote(7, 300)
+        scribe.host_request("c", node=7)
+        scribe.write(
+            Kind.CONTENT, transfer_id=100, checked=299 - unseen, unseen=unseen, mode=ContentMode.FULL, layers=4
+        )
+        tell(ledger, scribe)
+    case = engine.due(scribe.now_ns)[-1]
+    assert [(view.mismatched, view.unseen) for view in case.evidence.ranks] == [(0, 7)]
+    judged = judge(case.evidence)
+    assert (judged.verdict, judged.content) == ("corroborated", "not_checked")
+    assert "content: rank tp1: 7 rows without a signature" in judged.reasons
+
+
 def test_each_rank_claims_the_bytes_and_the_time_of_its_own_transfers():
     engine, (first, second) = engine_with(0, 1)
     for ledger, start_ms in ((first, 1000), (second, 1007)):
