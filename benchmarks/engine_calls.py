@@ -7,10 +7,9 @@ SGLang (0.5.23 if no other is named) on CPU with a tiny model, content checking 
 answer tokens at a time; or an engine that runs elsewhere, with a GPU, started with benchmarks/seam_meter and the plugin
 on its PYTHONPATH and $SEAM_METER=FOLDER. A meter stands around every seam of the scheduler's process and takes the time
 of the whole call without the engine's own function in it; of several ranks the mean is taken, and what the loop of an
-idle engine passes is taken off. Prompts are asked cold, again (L1), and once more after
-others have pushed them out of L1 (L2); in every second round with the meter alone, the seams left out, so that its own
-share is known there and then. What is added is the median difference of such a pair of rounds, with a 95 % bootstrap
-interval.
+idle engine passes is taken off. Prompts are asked cold, again (L1), and once more after others have pushed them out of
+L1 (L2); in every second round with the meter alone, the seams left out, so that its own share is known there and then.
+What is added is the median difference of such a pair of rounds, with a 95 % bootstrap interval.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
 out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
