@@ -141,7 +141,7 @@ async def test_what_was_in_a_ring_before_the_session_began_is_known_and_not_coun
     for hours, counted in ((0, True), (1, False)):
         async with play(Recording(FRAMES, (ring,), begins(ring) + hours * 3_600_000_000_000)) as client:
             clock.now += 9
-            await proofs(client)
+            assert await proofs(client, bool)
             app = client.player.app
             families = {family.name: family for family in await app.scrape([], 1)}
             assert app.follower.live_ranks("127.0.0.1:30000")
