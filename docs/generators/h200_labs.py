@@ -107,18 +107,17 @@ def witnesses() -> str:
 
 def _witnessed(lab: Lab, measured: Measured) -> tuple[str, ...]:
     evidence = measured.evidence
-    (copy,), bus, content = evidence.transfers or (), evidence.physical, evidence.content
-    if copy.device_seconds is None or bus is None or content is None or bus.bus_bytes is None:
+    (copy,), (_, bus), content = evidence.transfers or (), physical.by_rank(evidence)[0], evidence.content
+    if copy.device_seconds is None or content is None or bus is None or bus.crossed is None:
         raise ValueError(f"{evidence.request_id}: no time, no bus or no content")
-    moved = bus.bus_bytes - (bus.baseline_bytes or 0)
     equal = content.checked - content.mismatched - content.unseen
     return (
         lab.name,
         f"{copy.tokens:,}",
         f"{copy.device_seconds * 1e3:.2f} ms",
-        f"{copy.bytes:,}",
-        f"{moved:,}",
-        f"{moved / copy.bytes:.2f}",
+        f"{bus.claimed:,}",
+        f"{bus.crossed:,}",
+        f"{bus.ratio:.2f}",
         f"{equal:,} of {content.checked:,}",
     )
 

@@ -24,28 +24,14 @@ def host_runs(indices: Any, page: int = 1) -> Runs:
     count = indices.numel()
     if 1 < page < count <= FEW_PAGES * page and not count % page:
         slots = indices.numpy()
-        runs = _of_pages(slots[::page].tolist(), slots[page - 1 :: page].tolist(), page)
-        if runs is not None:
-            return runs
+        firsts = slots[::page].tolist()
+        if slots[page - 1 :: page].tolist() == [first + page - 1 for first in firsts]:
+            return _of_few(firsts, page)
     return _of_few(indices.tolist()) if count <= FEW else _of_many(indices.numpy())
 
 
-def _of_pages(firsts: list[int], lasts: list[int], page: int) -> Runs | None:
-    """None: the slots of a page do not follow one another."""
-    runs = []
-    first = end = firsts[0]
-    for start, last in zip(firsts, lasts, strict=True):
-        if last - start != page - 1:
-            return None
-        if start != end:
-            runs.append(RUN.pack(first, end - first))
-            first = start
-        end = last + 1
-    runs.append(RUN.pack(first, end - first))
-    return len(runs), 1, b"".join(runs)
-
-
-def _of_few(slots: list[int]) -> Runs:
+def _of_few(slots: list[int], size: int = 1) -> Runs:
+    """``slots``: the first of each piece of ``size`` consecutive ones."""
     if not slots:
         return 0, 1, b""
     runs = []
@@ -54,7 +40,7 @@ def _of_few(slots: list[int]) -> Runs:
         if slot != end:
             runs.append(RUN.pack(first, end - first))
             first = slot
-        end = slot + 1
+        end = slot + size
     runs.append(RUN.pack(first, end - first))
     return len(runs), 1, b"".join(runs)
 

@@ -39,10 +39,11 @@ class _Measured(NamedTuple):
 
 
 def testify(evidence: Evidence) -> WitnessState:
-    short = missing(evidence)
+    ranks = by_rank(evidence)
+    short = _short(ranks)
     if short:
         return contradicts(NAME, "; ".join(short))
-    (_, own), *siblings = by_rank(evidence)
+    (_, own), *siblings = ranks
     if own is None:
         return absent(NAME, "no byte counters of the bus")
     measured = [seen for _, seen in siblings if seen is not None]
@@ -62,7 +63,11 @@ def by_rank(evidence: Evidence) -> tuple[tuple[str, Crossing | None], ...]:
 
 def missing(evidence: Evidence) -> tuple[str, ...]:
     """One sentence for each rank of which fewer bytes crossed the bus than it claims; a sibling is named."""
-    own, *siblings = by_rank(evidence)
+    return _short(by_rank(evidence))
+
+
+def _short(ranks: tuple[tuple[str, Crossing | None], ...]) -> tuple[str, ...]:
+    own, *siblings = ranks
     named = (("", own[1]), *((f"rank {rank}: ", seen) for rank, seen in siblings))
     return tuple(
         name + seen.state.says for name, seen in named if seen is not None and seen.state.stance == "contradicts"
