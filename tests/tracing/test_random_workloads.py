@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hicache_tracing.records import Direction, Kind, unpack_pairs, unpack_runs
+from hicache_tracing.records import Direction, EvictCause, Kind, unpack_pairs, unpack_runs
 
 from .engines import Engine, importable, launch
 from .engines import engine as running
@@ -87,7 +87,10 @@ def test_the_engine_does_the_same_and_the_records_hold_together(release, tmp_pat
     for kind in (Kind.ADMIT, Kind.FIRST_TOKEN, Kind.FINISH):
         counts = Counter(record.rid for record in ring.of(kind))
         assert not counts or max(counts.values()) == 1, f"{kind.name} counted twice"
+    answered = {record.rid for record in ring.of(Kind.FINISH) if record.named()["output_tokens"]}
+    assert answered <= {record.rid for record in ring.of(Kind.FIRST_TOKEN)}
     transfers_hold_together(ring)
+    evictions_keep_what_backups_wrote(ring)
     loads_read_what_backups_wrote(ring)
 
 
@@ -110,6 +113,16 @@ def transfers_hold_together(ring: Ring) -> None:
                 assert record.named()["tokens"] == sum(tokens[pair] for pair in pairs)
                 moved += pairs
         assert len(moved) == len(set(moved))
+
+
+def evictions_keep_what_backups_wrote(ring: Ring) -> None:
+    written: dict[int, list[tuple[int, int]]] = {}
+    for record in ring.records:
+        facts = record.named()
+        if record.kind == Kind.BACKUP and facts["accepted"]:
+            written[facts["node_id"]] = unpack_runs(record.extra, facts["runs"])
+        elif record.kind == Kind.EVICT and facts["cause"] == EvictCause.DEMOTED:
+            assert unpack_runs(record.extra, facts["runs"]) == written[facts["node_id"]]
 
 
 def loads_read_what_backups_wrote(ring: Ring) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hicache_tracing.guard import FAULTS_ALLOWED
+from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.records import EvictCause, Kind, SeamState, Tier
 
 from .engines import engine as running
@@ -43,6 +44,7 @@ class TestOfANodeWhoseHostSlotsCannotBeRead:
                     return told(*given) if len(asked) > failing else 1 / 0
 
                 monkeypatch.setattr(core, "build_hicache_transfers", build_hicache_transfers)
+                monkeypatch.setattr(HostCopies, "of", lambda *_: None)
                 for i in range(self.NODES):
                     engine.serve(f"request {i}", range(1000 * i, 1000 * i + 100))
                 engine.scheduler.evict(900)
@@ -67,6 +69,56 @@ class TestOfANodeWhoseHostSlotsCannotBeRead:
         first, last = caplog.records
         assert "fault in seam host_slots" in first.getMessage()
         assert "switched itself off" in last.getMessage()
+
+
+class TestOfANodeWhoseBackupWasSeen:
+    """Its host slots are known from there; where they may be others by now, the engine is asked."""
+
+    @pytest.fixture
+    def asked(self, tmp_path, monkeypatch):
+        """Serves and evicts a prompt; gives how often the engine was asked, and the slots of backup and eviction."""
+
+        def run(before_eviction=lambda engine: None) -> tuple[int, list[tuple[int, int]], list[tuple[int, int]]]:
+            with running("v0523", tmp_path) as engine:
+                core, asked = type(engine.tree.tree_core), []
+                told = core.build_hicache_transfers
+                monkeypatch.setattr(core, "build_hicache_transfers", lambda *given: asked.append(given) or told(*given))
+                engine.serve("first", PROMPT)
+                before_eviction(engine)
+                asked.clear()
+                engine.scheduler.evict(300)
+                [evict], [backup] = engine.ring().of(Kind.EVICT), engine.ring().of(Kind.BACKUP)
+                assert evict.named()["runs_complete"] == 1
+                return len(asked), runs(backup), runs(evict)
+
+        return run
+
+    def test_nobody_is_asked(self, asked):
+        questions, written, kept = asked()
+        assert (questions, kept) == (0, written)
+
+    def test_its_slots_have_moved_unseen_while_storage_was_attached(self, asked):
+        def restored_elsewhere(engine):
+            engine.tree.enable_storage = True
+            [node] = engine.tree.tree_core.nodes.values()
+            node.host = node.host + 1000
+
+        questions, written, kept = asked(restored_elsewhere)
+        assert questions == 1
+        assert kept == [(first + 1000, count) for first, count in written]
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            lambda engine: engine.tree.detach_storage_backend(),
+            lambda engine: engine.session.seams[1].fault(ValueError("of ours")),
+            lambda engine: engine.session.host_copies.remember(1, 299, (0, 1, b"")),
+        ],
+        ids=["storage was detached", "a seam failed", "the node was split"],
+    )
+    def test_it_is_asked_once(self, asked, event):
+        questions, written, kept = asked(event)
+        assert (questions, kept) == (1, written)
 
 
 def test_of_what_nobody_holds(release, tmp_path):

@@ -225,6 +225,28 @@ class TestFirstTokenAndEnd:
         engine.scheduler.process_batch_result(type(batch)([req], engine.mode("MIXED")), [0])
         assert len(engine.ring().of(Kind.FIRST_TOKEN)) == 1
 
+    def test_of_a_request_whose_admission_we_failed_to_see(self, engine):
+        engine.serve("seen", PROMPT[:50])
+        assert not engine.session.first_tokens.gate.open, "nobody waits for a first token"
+        [admission] = [seam for seam in engine.session.seams if seam.name.endswith("prepare_for_extend")]
+        while admission.on:
+            admission.fault(ValueError("of ours"))
+        engine.serve("unseen", PROMPT)
+        assert [record.rid for record in engine.ring().of(Kind.ADMIT)] == ["seen"]
+        assert [record.rid for record in engine.ring().of(Kind.FIRST_TOKEN)] == ["seen", "unseen"]
+
+    def test_no_batch_is_looked_at_while_nobody_waits_for_one(self, engine):
+        gate = engine.session.first_tokens.gate
+        engine.scheduler.receive("first", PROMPT, max_new_tokens=9)
+        engine.steps(2)
+        assert not gate.open
+        second = engine.scheduler.receive("second", PROMPT[:50], max_new_tokens=9)
+        engine.scheduler.chunk = 20
+        engine.steps(1)
+        assert gate.open, "its first chunk has brought none"
+        engine.scheduler.abort(second)
+        assert not gate.open, "it will never get one"
+
     def test_decoding_records_nothing(self, engine):
         req = engine.scheduler.receive("chatty", PROMPT, max_new_tokens=50)
         engine.steps(3)

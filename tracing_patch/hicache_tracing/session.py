@@ -14,7 +14,9 @@ from typing import Any
 
 from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
+from hicache_tracing.first_tokens import FirstTokens
 from hicache_tracing.guard import Gate, Seam, say
+from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.identity import identity_of
 from hicache_tracing.recorder import Recorder
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
@@ -30,6 +32,7 @@ TRANSFER_DONE = Kind.TRANSFER_DONE
 
 MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses their length
 MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
+MAX_PAIRS = 1000 * PAIR.size  # bytes of them in a record
 MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine hides their end
 
 
@@ -80,6 +83,8 @@ class Session:
         self.loads = Transfers(Direction.HOST_TO_DEVICE)
         self.backups = Transfers(Direction.DEVICE_TO_HOST)
         self.transfer_id = 0
+        self.host_copies = HostCopies()
+        self.first_tokens = FirstTokens()
         self.promised: dict[bytes, tuple[int, int, float]] = {}  # request -> what lookup told of it last
         self.witness: ContentWitness | None = None
         self.signing = True  # False: what voids a signature is not told any more, so none may be taken
@@ -178,6 +183,8 @@ class Session:
         if seam.faults and seam is not self.host_slots:  # whose records say themselves what they lack
             for transfers in (self.loads, self.backups):  # it may have been about to tell us
                 transfers.told, transfers.start.open = False, True
+            self.first_tokens.untold()
+            self.host_copies.forget()
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
             if self.witness is not None and told.function_of(seam.name) in told.VOIDING_FUNCTIONS:
                 self.signing = self.signing and seam.state is not SeamState.TRIPPED
@@ -223,7 +230,11 @@ class Session:
         self.transfer_id += 1
         operations = transfers.queued
         transfers.queued = []
-        tokens = sum(operation[2] for operation in operations)
+        tokens, pairs = 0, b""
+        for node, operation, count in operations:
+            tokens += count
+            if len(pairs) < MAX_PAIRS:
+                pairs += PAIR.pack(node, operation)
         size = dialects.ack_bytes(ack, tokens, self.controller)
         self.write(
             TRANSFER,
@@ -235,7 +246,7 @@ class Session:
             size,
             int(dialects.timed(ack)),
             producer,
-            extra=b"".join(PAIR.pack(node, operation) for node, operation, _ in operations[:1000]),
+            extra=pairs,
         )
         if len(transfers.open) >= MAX_OPEN:
             transfers.open.clear()
@@ -249,9 +260,12 @@ class Session:
     def drained(self, transfers: Transfers, queue: Iterable[Any]) -> None:
         """The engine has polled its acks: those gone from its queue have finished."""
         if transfers.open:
-            waiting = {id(ack) for ack in queue}
-            done = [entry for entry in transfers.open if id(entry[1]) not in waiting]
-            transfers.open = [entry for entry in transfers.open if id(entry[1]) in waiting]
+            waiting = set(map(id, queue))
+            done: list[tuple[int, Any, int, int]] = []
+            still: list[tuple[int, Any, int, int]] = []
+            for entry in transfers.open:
+                (still if id(entry[1]) in waiting else done).append(entry)
+            transfers.open = still
             for entry in done:
                 self._done(transfers.direction, entry, finished=1)
         transfers.end.open = bool(transfers.open) or self.witness is not None

@@ -30,6 +30,7 @@ def admission(session: Session) -> Steps:
             if getattr(req, "_cache_breakdown_computed", False):
                 by_tier = (req.cached_tokens_device, req.cached_tokens_host, req.cached_tokens_storage)
             key = session.key(req.rid)
+            session.first_tokens.admitted(key)
             session.write(
                 ADMIT,
                 key,

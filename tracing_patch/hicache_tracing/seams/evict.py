@@ -8,7 +8,7 @@ from hicache_tracing import dialects
 from hicache_tracing.cache_classes import CONTROLLER, HIMAMBA, HIRADIX, UNIFIED
 from hicache_tracing.guard import Steps
 from hicache_tracing.records import ABSENT, EvictCause, Kind, SeamState, Tier
-from hicache_tracing.runs import host_runs
+from hicache_tracing.runs import Runs, host_runs
 from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
@@ -25,22 +25,27 @@ def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: b
         session.load_scope.evicted += tokens
     if session.witness is not None:
         session.witness.left_device()
-    runs, complete, packed = _kept_in(session, tree, node) if kept else (0, 0, b"")
+    node_id = dialects.node_id(node)
+    count, complete, packed = _kept_in(session, tree, node, node_id, tokens) if kept else (0, 0, b"")
     session.write(
         EVICT,
         b"",
         DEVICE,
         DEMOTED if kept else DROPPED,
-        dialects.node_id(node),
+        node_id,
         tokens,
-        runs,
+        count,
         complete,
         extra=packed,
     )
 
 
-def _kept_in(session: Session, tree: Any, node: Any) -> tuple[int, int, bytes]:
+def _kept_in(session: Session, tree: Any, node: Any, node_id: int, tokens: int) -> Runs:
     """Runs of the host slots that keep the copy. A node whose slots cannot be read leaves them unknown, and no more."""
+    if not getattr(tree, "enable_storage", False):  # which puts rows into nodes that no backup tells of
+        known = session.host_copies.of(node_id, tokens)
+        if known is not None:
+            return known
     reading = session.host_slots
     if not reading.on:
         return 0, 0, b""

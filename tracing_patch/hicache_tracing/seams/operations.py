@@ -67,7 +67,9 @@ def write(session: Session) -> Steps:
         if not accepted:
             queued = session.backups.queued
             queued[:] = [entry for entry in queued if entry[1] != operation]
-        runs, complete, packed = host_runs(result, session.page) if accepted else (0, 1, b"")
+        runs, complete, packed = found = host_runs(result, session.page) if accepted else (0, 1, b"")
+        if accepted:
+            session.host_copies.remember(node, tokens, found)
         # a backup forced by an eviction is not of the request that needed the room
         owner = "" if session.load_scope is not None else session.rid
         session.write(

@@ -19,6 +19,7 @@ def reset(session: Session) -> Steps:
             return
         loads, backups = session.dropped()
         session.promised.clear()
+        session.host_copies.forget()
         if session.witness is not None:
             session.witness.forget()
         session.write(RESET, b"", loads, backups)

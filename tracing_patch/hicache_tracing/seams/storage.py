@@ -187,6 +187,7 @@ def storage_drain(session: Session) -> Steps:
 def _switch(session: Session, attached: int) -> Steps:
     def after(_token: None, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
         if args[0] is session.tree:
+            session.host_copies.forget()
             succeeded = bool(result[0]) if isinstance(result, tuple) else bool(result)
             session.write(STORAGE_ATTACH, b"", attached, int(succeeded))
 

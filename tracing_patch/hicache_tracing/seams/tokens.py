@@ -18,14 +18,14 @@ def first_token(session: Session) -> Steps:
     """Scheduler.process_batch_result: requests of an extend batch that had no output token before, and have one now."""
     decode: Any = object()  # the mode of the last batch that was no prefill; the engine's modes are single objects
 
-    def idle(args: tuple[Any, ...]) -> bool:
-        return len(args) > 1 and args[1].forward_mode is decode
-
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         nonlocal decode
         batch = argument(args, kwargs, 1, "batch")
-        if not batch.forward_mode.is_extend():
-            decode = batch.forward_mode
+        mode = batch.forward_mode
+        if mode is decode:
+            return []
+        if not mode.is_extend():
+            decode = mode
             return []
         return [req for req in batch.reqs if not len(req.output_ids)]
 
@@ -33,16 +33,18 @@ def first_token(session: Session) -> Steps:
         for req in waiting:
             if len(req.output_ids):
                 received, started = dialects.request_times(req)
+                key = session.key(req.rid)
+                session.first_tokens.seen(key)
                 session.write(
                     FIRST_TOKEN,
-                    session.key(req.rid),
+                    key,
                     len(req.origin_input_ids),
                     received,
                     started,
                     len(argument(args, kwargs, 1, "batch").reqs),
                 )
 
-    return Steps(before, after, idle=idle)
+    return Steps(before, after, gate=session.first_tokens.gate)
 
 
 def finish(session: Session) -> Steps:
@@ -53,6 +55,7 @@ def finish(session: Session) -> Steps:
         if req.finished():
             key = session.key(req.rid)
             session.promised.pop(key, None)
+            session.first_tokens.seen(key)
             session.write(
                 FINISH,
                 key,

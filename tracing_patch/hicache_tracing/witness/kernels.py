@@ -13,13 +13,13 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from hicache_tracing.witness.launch import Launch
+from hicache_tracing.witness.launch import ByDriver, ByTriton
 
 SLOTS = 4  # slots a program: they share the loaded keys
 WORDS = 128  # 64-bit words of a row at a time
 FEW = tl.constexpr(2)  # buffers
 
-_pointers = ["pointers", "keys", "signatures", "seen", "rows", "slots"]
+_pointers = ["pointers", "keys", "signatures", "seen", "counts", "rows", "slots", "told"]
 
 
 @triton.jit
@@ -60,9 +60,19 @@ def _signatures(
     return total
 
 
-@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=_pointers)
+@triton.jit
+def _last(counts):
+    """Whether all programs of this launch have read what they work on, and this one is the last to say so."""
+    tl.debug_barrier()  # all warps of this one
+    last = tl.atomic_add(counts + 2, 1) == tl.num_programs(0) - 1
+    if last:
+        tl.store(counts + 2, tl.zeros((), dtype=tl.int64))
+    return last
+
+
+@triton.jit(do_not_specialize=["count", "number"], do_not_specialize_on_alignment=_pointers)
 def _sign(
-    pointers, keys, signatures, seen, rows, slots, count,
+    pointers, keys, signatures, seen, counts, rows, slots, count, told, number,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     offset = tl.program_id(0) * SLOTS + tl.arange(0, SLOTS)
@@ -71,9 +81,11 @@ def _sign(
     total = _signatures(pointers, keys, rows, offset, live, BUFFERS, WIDTH, STRIDE, SLOTS, WORDS)
     tl.store(signatures + slot, total, mask=live)
     tl.store(seen + slot, tl.full((SLOTS,), 1, dtype=tl.int8), mask=live)
+    if _last(counts):
+        tl.store(told, number.to(tl.int64))
 
 
-@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=[*_pointers, "counts", "told"])
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=_pointers)
 def _compare(
     pointers, keys, signatures, seen, counts, rows, slots, count, told,
     BUFFERS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
@@ -90,20 +102,19 @@ def _compare(
     strangers = tl.sum(unseen.to(tl.int64))
     tl.atomic_add(counts, mismatches, mask=mismatches > 0)
     tl.atomic_add(counts + 1, strangers, mask=strangers > 0)
-    done = tl.atomic_add(counts + 2, 1)
-    if done == tl.num_programs(0) - 1:  # the last program tells what all of them have counted
-        number = tl.arange(0, 2)
-        tl.store(told + number, tl.atomic_add(counts + number, tl.zeros((2,), dtype=tl.int64)))
-        tl.store(counts + 2, tl.zeros((), dtype=tl.int64))
+    if _last(counts):  # it tells what all of them have counted
+        both = tl.arange(0, 2)
+        tl.store(told + both, tl.atomic_add(counts + both, tl.zeros((2,), dtype=tl.int64)))
 
 
 class Kernels:
-    """The kernels bound to the tables of one pool: ``sign(rows, slots)``, ``compare(rows, slots, told)``.
+    """The kernels bound to the tables of one pool. Each is launched on ``stream`` and never waits.
 
-    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory). ``counts``
-    three int64 on the GPU: mismatched and unseen since the start, and programs done of the comparison under way;
-    ``told`` two in pinned memory, which get a copy of the first two. Launched on ``stream``, else on the current one;
-    they never wait.
+    ``rows`` device slots (int64, on the GPU), ``slots`` host slots (int64, on the GPU or in pinned memory), ``count``
+    of them, at least one. ``counts`` three int64 on the GPU: mismatched and unseen since the start, and programs done
+    of the launch under way. ``told`` int64 in pinned memory, written once nothing is read any more: by ``sign`` its
+    ``number``, by ``compare`` a copy of the first two counts. Where launches are ``direct``, ``slots`` and ``told``
+    may be addresses.
     """
 
     def __init__(
@@ -118,18 +129,25 @@ class Kernels:
         width: int,
         stride: int,
     ) -> None:
-        tables = (pointers, keys, signatures, seen)
+        tables = (pointers, keys, signatures, seen, counts)
         shape = (buffers, width, stride, SLOTS, WORDS)
-        self._sign, self._compare = Launch(_sign, tables, shape), Launch(_compare, (*tables, counts), shape)
+        self._by_triton = ByTriton(_sign, tables, shape), ByTriton(_compare, tables, shape)
+        self.launch_by_triton()
 
-    def sign(self, rows: Any, slots: Any, stream: Any = None) -> None:
-        count = rows.numel()
-        self._sign(stream, -(-count // SLOTS), rows, slots, count)
+    def launch_by_triton(self) -> None:
+        self._sign: ByTriton | ByDriver
+        self._compare: ByTriton | ByDriver
+        self._sign, self._compare = self._by_triton
+        self.direct = False
 
-    def compare(self, rows: Any, slots: Any, told: Any, stream: Any = None) -> None:
-        count = rows.numel()
+    def launch_directly(self) -> None:
+        """What was launched by Triton before. Raises what ``ByDriver`` does, and AttributeError for another Triton."""
+        sign, compare = self._by_triton
+        self._sign, self._compare = ByDriver(sign), ByDriver(compare)
+        self.direct = True
+
+    def sign(self, rows: Any, slots: Any, count: int, told: Any, number: int, stream: Any) -> None:
+        self._sign(stream, -(-count // SLOTS), rows, slots, count, told, number)
+
+    def compare(self, rows: Any, slots: Any, count: int, told: Any, stream: Any) -> None:
         self._compare(stream, -(-count // SLOTS), rows, slots, count, told)
-
-    @property
-    def launches(self) -> tuple[Launch, ...]:
-        return self._sign, self._compare

@@ -1,51 +1,83 @@
-"""How a kernel is launched: by Triton, which finds the compiled one anew each time, or the compiled one at once."""
+"""Two ways to launch a kernel: by Triton, which also compiles it, and, once that is done, by the driver at once.
+
+Triton looks the compiled kernel up at every launch, from the types and values of all arguments. Ours is always the
+same one: nothing that varies is specialised on.
+"""
 
 from __future__ import annotations
 
+from ctypes import CDLL, addressof, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
 WARPS = 2
+PARAMETERS = 16  # ours, at most 10, and what Triton appends to them
+UNUSUAL = (  # in what Triton says of a compiled kernel: it would take more than a plain launch
+    "global_scratch_size",  # 3.3
+    "profile_scratch_size",  # 3.5
+    "launch_cooperative_grid",
+    "launch_pdl",  # 3.4
+    "instrumentation_mode",  # 3.5; from 3.9 on with parameters of its own
+)
 
 
-class Launch:
-    """One Triton kernel, the tables that it always works on and its constants, launched with one row of programs.
-
-    Triton looks the compiled kernel up at every launch, from the types and values of all arguments: that is most of
-    what a launch costs the scheduler's thread. Ours is always the same one (nothing that varies is specialised on), so
-    it is kept, once ``keep`` was called. From Triton 3.3 on a compiled kernel takes what Triton itself would give it:
-    all arguments, the constants after them. An older one refuses; it is then launched as ever.
-
-    The kept one is given addresses instead of tensors: of each tensor Triton would ask the driver where it lies.
-    """
+class ByTriton:
+    """One kernel, the tables that it always works on and its constants, launched with one row of programs."""
 
     def __init__(self, kernel: Any, tables: tuple[Any, ...], constants: tuple[int, ...]) -> None:
-        self.kept: Any = None
+        self.tables = tables
+        self.compiled: Any = None  # what was launched last
         self._kernel = kernel
-        self._tables = tables
-        self._addresses = tuple(map(address, tables))
         self._constants = constants
-        self._last: Any = None
 
     def __call__(self, stream: Any, programs: int, *varying: Any) -> None:
-        grid = (programs, 1, 1)
-        if stream is None:
-            self._last = self._kernel[grid](*self._tables, *varying, *self._constants, num_warps=WARPS)
-        elif self.kept is not None:
-            plain = [one if type(one) is int else address(one) for one in varying]
-            self.kept[grid](*self._addresses, *plain, *self._constants, stream=stream.cuda_stream)
-        else:
-            import torch
+        """``varying``: tensors and numbers."""
+        import torch
 
-            with torch.cuda.stream(stream):
-                self._last = self._kernel[grid](*self._tables, *varying, *self._constants, num_warps=WARPS)
-
-    def keep(self) -> None:
-        """From now on launch the kernel that was launched last, on streams that are given."""
-        self.kept = self._last
-
-    def forget(self) -> None:
-        self.kept = None
+        with torch.cuda.stream(stream):
+            launch = self._kernel[(programs, 1, 1)]
+            self.compiled = launch(*self.tables, *varying, *self._constants, num_warps=WARPS)
 
 
-def address(tensor: Any) -> Any:
-    return tensor.data_ptr()
+class ByDriver:
+    """The compiled kernel that Triton launched last, by ``cuLaunchKernel`` on the context that is current.
+
+    Takes what Triton's own launcher (3.3 to 3.9) gives it: all arguments but the constants, then null pointers to
+    scratch memory that it does not need. Each lies in a cell of 64 bits, of which the driver copies as many as the
+    kernel declares. Raises ValueError for a kernel that would take more; OSError and AttributeError where there is no
+    such driver (``cuFuncGetParamInfo``: CUDA 12.4).
+    """
+
+    def __init__(self, by_triton: ByTriton) -> None:
+        self._compiled = compiled = by_triton.compiled  # owns the function
+        self._function = int(compiled.function)
+        metadata = compiled.metadata
+        unusual = [name for name in UNUSUAL if getattr(metadata, name, None)]
+        if unusual or metadata.num_ctas != 1 or tuple(getattr(metadata, "cluster_dims", (1, 1, 1))) != (1, 1, 1):
+            raise ValueError(f"no plain launch: {metadata}")
+        self._threads, self._shared = 32 * metadata.num_warps, metadata.shared
+        driver = CDLL("libcuda.so.1")  # lets other threads run: a launch waits where a thousand are queued
+        info = driver.cuFuncGetParamInfo
+        info.argtypes, info.restype = [c_void_p, c_size_t, c_void_p, c_void_p], c_int
+        offset, size = c_size_t(), c_size_t()
+        if not info(self._function, PARAMETERS, byref(offset), byref(size)):
+            raise ValueError("more parameters than are known")
+        self._launch = driver.cuLaunchKernel
+        self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
+        self._launch.restype = c_int
+        self._cells = cells = (c_uint64 * PARAMETERS)(*[table.data_ptr() for table in by_triton.tables])
+        self._fixed = len(by_triton.tables)
+        self._pointers = (c_void_p * PARAMETERS)(*range(addressof(cells), addressof(cells) + 8 * PARAMETERS, 8))
+        self._parameters = addressof(self._pointers)
+
+    def __call__(self, stream: Any, programs: int, *varying: Any) -> None:
+        """``varying``: addresses, numbers and tensors. Raises RuntimeError if the driver refuses."""
+        cells = self._cells
+        place = self._fixed
+        for one in varying:
+            cells[place] = one if type(one) is int else one.data_ptr()
+            place += 1
+        refused = self._launch(
+            self._function, programs, 1, 1, self._threads, 1, 1, self._shared, stream.cuda_stream, self._parameters, None
+        )
+        if refused:
+            raise RuntimeError(f"cuLaunchKernel: CUDA error {refused}")

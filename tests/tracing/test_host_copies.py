@@ -1,0 +1,67 @@
+"""What is remembered of a node's host copy is of this node as it is, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hicache_tracing.config import Settings
+from hicache_tracing.host_copies import MAX_NODES, HostCopies
+from hicache_tracing.records import RUN
+from hicache_tracing.seams.reset import reset
+from hicache_tracing.session import Session
+
+RUNS = 1, 1, RUN.pack(400, 100)
+
+
+@pytest.fixture
+def copies() -> HostCopies:
+    found = HostCopies()
+    found.remember(7, 100, RUNS)
+    return found
+
+
+def test_of_a_node_that_is_as_large_as_it_was(copies):
+    assert copies.of(7, 100) == RUNS
+
+
+def test_not_of_one_that_was_split(copies):
+    assert copies.of(7, 60) is None
+
+
+def test_not_of_another(copies):
+    assert copies.of(8, 100) is None
+
+
+def test_a_copy_made_anew_counts(copies):
+    anew = 1, 1, RUN.pack(900, 100)
+    copies.remember(7, 100, anew)
+    assert copies.of(7, 100) == anew
+
+
+@pytest.mark.parametrize(
+    "later", [(33, 1, RUN.pack(0, 1) * 33), (2, 0, RUN.pack(0, 1))], ids=["in many pieces", "not all known"]
+)
+def test_one_that_cannot_be_kept_leaves_no_older_one(copies, later):
+    copies.remember(7, 100, later)
+    assert copies.of(7, 100) is None
+
+
+def test_operations_of_no_node_are_not_kept(copies):
+    copies.remember(-1, 100, RUNS)
+    assert copies.of(-1, 100) is None
+
+
+def test_there_is_a_bound_and_the_newest_is_within(copies):
+    for node in range(3 * MAX_NODES):
+        copies.remember(node, 100, RUNS)
+        assert len(copies._of) <= MAX_NODES
+        assert copies.of(node, 100) == RUNS
+
+
+def test_a_reset_may_number_nodes_anew(tmp_path, copies):
+    session = Session(Settings(folder=str(tmp_path), capacity=1024))
+    session.tree, session.host_copies = object(), copies
+    reset(session).before((object(),), {})
+    assert copies.of(7, 100) == RUNS, "of another tree"
+    reset(session).before((session.tree,), {})
+    assert copies.of(7, 100) is None

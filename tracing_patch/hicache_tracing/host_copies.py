@@ -1,0 +1,37 @@
+"""Where the last backup of each tree node put its rows: host slots that need not be asked for when the node is evicted.
+
+To ask costs an engine function and several of torch, whose code a forward pass has pushed out of the processor's
+caches by then. What is remembered holds as long as the node is as large as it was: trees number their nodes and never
+give a number twice, a split leaves the old number to a smaller node, and a copy made anew is a backup anew. Storage
+alone fills a node without one: while it is attached the engine is asked. When it comes or goes, when the tree is reset
+and when a seam has failed, everything is forgotten.
+"""
+
+from __future__ import annotations
+
+from hicache_tracing.runs import Runs
+
+MAX_NODES = 2048
+MAX_PACKED = 256  # bytes of runs, 32 of them; of a node in more pieces the engine is asked: half a MiB in all
+
+
+class HostCopies:
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[int, Runs]] = {}
+
+    def remember(self, node: int, tokens: int, runs: Runs) -> None:
+        """A backup of this many tokens was accepted."""
+        if len(runs[2]) > MAX_PACKED or not runs[1] or node < 0:  # a negative one is nobody's
+            self._of.pop(node, None)
+            return
+        if len(self._of) >= MAX_NODES:
+            self._of.clear()
+        self._of[node] = tokens, runs
+
+    def of(self, node: int, tokens: int) -> Runs | None:
+        """Of a node of this many tokens; None: not known here."""
+        known = self._of.get(node)
+        return known[1] if known is not None and known[0] == tokens else None
+
+    def forget(self) -> None:
+        self._of.clear()
