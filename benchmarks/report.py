@@ -45,6 +45,7 @@ CHAPTERS: dict[str, dict[str, str]] = {
     },
     "On a GPU": {
         "content_kernel": "The content witness",
+        "content_profile": "When the content witness works",
         "h200_content": "Rows compared, and load-back",
         "h200_lab": "The lab on two ranks",
         "h200_bus": "Bytes over the bus, counted",
@@ -92,7 +93,8 @@ def page(lines: Sequence[Line], results: dict[str, Any]) -> str:
         parts.append(f"## {title}")
         for name, heading in chapter.items():
             if name in current:
-                parts += [f"### {heading}", how(name), table(current[name], machines), *notes(current[name])]
+                parts += [f"### {heading}", how(name), *pictured(name), table(current[name], machines)]
+                parts += notes(current[name])
     parts += long_runs(results)
     parts += ["## Machines", "\n".join(f"- M{at}: {described(one)}" for at, one in enumerate(machines, 1))]
     parts += ["## How it was measured, and how to read it", HOW_READ]
@@ -130,6 +132,12 @@ def how(name: str) -> str:
     if not script.exists():
         return ELSEWHERE.strip()
     return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").replace("``", "`")
+
+
+def pictured(name: str) -> list[str]:
+    """A benchmark may leave a picture under its name."""
+    picture = PLOT.with_name(f"{name}.svg")
+    return [f"![{name}]({picture.relative_to('docs')})"] if (ROOT / picture).exists() else []
 
 
 def table(lines: list[Line], machines: list[Machine]) -> str:
