@@ -2,14 +2,17 @@
 
     python benchmarks/engine_calls.py [--rounds 25] [--release 0.5.16]
     python benchmarks/engine_calls.py --engine http://127.0.0.1:30000 --meter FOLDER --l1 16384 [--what "0.5.23, TP 2"]
+        [--at-once 64 --prompt 1024 --answer 64]
 
 SGLang (0.5.23 if no other is named) on CPU with a tiny model, content checking off, one request of 300 tokens and 8
-answer tokens at a time; or an engine that runs elsewhere, with a GPU, started with benchmarks/seam_meter and the plugin
-on its PYTHONPATH and $SEAM_METER=FOLDER. A meter stands around every seam of the scheduler's process and takes the time
-of the whole call without the engine's own function in it; of several ranks the mean is taken, and what the loop of an
-idle engine passes is taken off. Prompts are asked cold, again (L1), and once more after others have pushed them out of
-L1 (L2); in every second round with the meter alone, the seams left out, so that its own share is known there and then.
-What is added is the median difference of such a pair of rounds, with a 95 % bootstrap interval.
+answer tokens at a time, then eight of 80 at once; or an engine that runs elsewhere, with a GPU, started with
+benchmarks/seam_meter and the plugin on its PYTHONPATH and $SEAM_METER=FOLDER. A meter stands around every seam of the
+scheduler's process and takes the time of the whole call without the engine's own function in it; of several ranks the
+mean is taken, and what the loop of an idle engine passes is taken off. Prompts are asked cold, again (L1), and once
+more after others have pushed them out of L1 (L2); in every second round with the meter alone, the seams left out, so
+that its own share is known there and then. What is added to a request is the median difference of such a pair of
+rounds, with a 95 % bootstrap interval. Of a burst, each request has its share: what is passed once a batch, or once a
+turn of the engine's loop, the whole batch passes together.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
 out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
@@ -24,7 +27,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +43,7 @@ METER = Path(__file__).parent / "seam_meter"
 CELL = struct.Struct("<64sQq")  # as the meter writes it: seam, calls, nanoseconds
 SWITCH = 255 * CELL.size + 64
 PROMPT, ANSWER, SETTLE = 300, 8, 0.05
+AT_ONCE, PROMPT_AT_ONCE = 8, 80  # together they fit into the demo engine's L1
 KINDS = ("cold", "L1 hit", "L2 hit")
 IDLE = ("on_idle", "self_check_during_idle")
 
@@ -46,7 +51,7 @@ IDLE = ("on_idle", "self_check_during_idle")
 class Passed(NamedTuple):
     """What one request passed on its way."""
 
-    calls: Counter[str]
+    calls: dict[str, float]
     us: dict[str, float]
     """By seam."""
 
@@ -59,11 +64,18 @@ class Passed(NamedTuple):
         turns, of_these = self.turns(), idle.turns()
         share = turns / of_these if of_these else 0.0
         return Passed(
-            Counter({name: max(0, round(count - share * idle.calls[name])) for name, count in self.calls.items()}),
+            {name: max(0, round(count - share * idle.calls[name])) for name, count in self.calls.items()},
             {name: took - share * idle.us[name] for name, took in self.us.items()},
         )
 
-    def turns(self) -> int:
+    def each(self, requests: int) -> Passed:
+        """The share of one of so many requests."""
+        return Passed(
+            {name: count / requests for name, count in self.calls.items()},
+            {name: took / requests for name, took in self.us.items()},
+        )
+
+    def turns(self) -> float:
         """Turns of the engine's loop that found nothing to do."""
         return sum(count for name, count in self.calls.items() if name.endswith(IDLE))
 
@@ -97,7 +109,7 @@ class Meter:
                 ns[name] += took
         ranks = max(1, sum(count != self._of_each.get(path, 0) for path, count in of_each.items()))
         passed = Passed(
-            Counter({name: (calls[name] - self._calls[name]) // ranks for name in calls}),
+            {name: (calls[name] - self._calls[name]) // ranks for name in calls},
             {name: (ns[name] - self._ns[name]) / 1e3 / ranks for name in ns},
         )
         self._calls, self._ns, self._of_each = calls, ns, of_each
@@ -108,48 +120,70 @@ class Asked(NamedTuple):
     url: str
     l1: int
     """Tokens that fit into the engine's L1."""
-    prompt: int
     vocabulary: int
+    at_once: int = 1
+    prompt: int = PROMPT
+    answer: int = ANSWER
 
 
-def ask(engine: Asked, ids: list[int]) -> int:
-    """Cached tokens of the answer."""
-    body = {"input_ids": ids, "sampling_params": {"temperature": 0, "max_new_tokens": ANSWER, "ignore_eos": True}}
-    reply = httpx.post(f"{engine.url}/generate", json=body, timeout=60, trust_env=False).raise_for_status().json()
-    time.sleep(SETTLE)  # the backup of what it computed ends after the answer
-    return int(reply["meta_info"]["cached_tokens"])
+class Client:
+    """Asks an engine for bursts of requests."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self._chance = random.Random(1)
+        self._http = httpx.Client(base_url=asked.url, timeout=300, trust_env=False, limits=httpx.Limits())
+        self._threads = ThreadPoolExecutor(asked.at_once)
+
+    def draw(self) -> list[list[int]]:
+        """New prompts, as many as are asked at once."""
+        words = range(10, self.asked.vocabulary)
+        return [self._chance.choices(words, k=self.asked.prompt) for _ in range(self.asked.at_once)]
+
+    def ask(self, prompts: list[list[int]]) -> list[int]:
+        """Cached tokens of each."""
+        found = list(self._threads.map(self._one, prompts))
+        time.sleep(SETTLE)  # the backup of what it computed ends after the answer
+        return found
+
+    def _one(self, ids: list[int]) -> int:
+        sampling = {"temperature": 0, "max_new_tokens": self.asked.answer, "ignore_eos": True}
+        reply = self._http.post("/generate", json={"input_ids": ids, "sampling_params": sampling})
+        return int(reply.raise_for_status().json()["meta_info"]["cached_tokens"])
 
 
-def one_round(engine: Asked, meter: Meter, draw: Callable[[], list[int]]) -> list[Passed]:
-    """One prompt in each of KINDS."""
-    ids, found = draw(), []
+def one_round(client: Client, meter: Meter) -> Iterator[Passed]:
+    """The same prompts in each of KINDS."""
+    asked, prompts = client.asked, client.draw()
     for kind in KINDS:
         if kind == "L2 hit":
-            for _ in range(engine.l1 // engine.prompt + 1):
-                ask(engine, draw())
+            for _ in range(asked.l1 // (asked.prompt * asked.at_once) + 1):
+                client.ask(client.draw())
         meter.look()
-        cached = ask(engine, ids)
-        if (cached > 0) != (kind != "cold"):
-            raise SystemExit(f"these figures mean nothing: a request meant as {kind} had {cached} cached tokens")
+        for cached in client.ask(prompts):
+            if (cached > asked.prompt // 2) != (kind != "cold"):
+                raise SystemExit(f"these figures mean nothing: a request meant as {kind} had {cached} cached tokens")
         passed = meter.look()
         time.sleep(SETTLE)
-        found.append(passed.without(meter.look()))
-    return found
+        yield passed.without(meter.look()).each(asked.at_once)
 
 
-def measure(engine: Asked, meter: Meter, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
-    """Pairs: with the seams, and with the meter alone."""
-    chance = random.Random(1)
-    draw = lambda: chance.choices(range(10, engine.vocabulary), k=engine.prompt)  # noqa: E731
+def measure(asked: Asked, meter: Meter, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
+    """Pairs: with the seams, and with the meter alone. Raises SystemExit where nothing came from L2."""
+    client = Client(asked)
     pairs = []
     for turn in range(-2, rounds):  # the first warm the process up
         both = {}
         for seams in (True, False) if turn % 2 else (False, True):
             meter.leave_out(not seams)
-            both[seams] = one_round(engine, meter, draw)
+            both[seams] = list(one_round(client, meter))
         if turn >= 0:
             pairs.append(list(zip(both[True], both[False], strict=True)))
-    return dict(zip(KINDS, map(list, zip(*pairs, strict=True)), strict=True))
+    found = dict(zip(KINDS, map(list, zip(*pairs, strict=True)), strict=True))
+    if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
+        raise SystemExit("these figures mean nothing: no request was loaded back from L2")
+    load = "" if asked.at_once == 1 else f"{asked.at_once} at once, "
+    return {f"{load}{kind}": pairs for kind, pairs in found.items()}
 
 
 def show(kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
@@ -159,7 +193,7 @@ def show(kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
         added = statistics.median(passed.us[name] - alone.us[name] for passed, alone in pairs)
         meter = statistics.median(alone.us[name] for _, alone in pairs)
         if calls:
-            print(f"  {name:42} {calls:6g} {added:9.1f} {meter:16.1f}")
+            print(f"  {name:42} {calls:6.3g} {added:9.1f} {meter:16.1f}")
 
 
 def demo(release: str, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
@@ -167,7 +201,9 @@ def demo(release: str, rounds: int) -> dict[str, list[tuple[Passed, Passed]]]:
     with tempfile.TemporaryDirectory() as folder:
         spec = EngineSpec(release, content="off", paths=(METER,), variables={"SEAM_METER": folder})
         with Engine(spec, Path(folder) / "engine") as engine:
-            return measure(Asked(engine.url, spec.max_total_tokens, PROMPT, 500), Meter(Path(folder)), rounds)
+            meter, alone = Meter(Path(folder)), Asked(engine.url, spec.max_total_tokens, 500)
+            loaded = alone._replace(at_once=AT_ONCE, prompt=PROMPT_AT_ONCE)
+            return measure(alone, meter, rounds) | measure(loaded, meter, rounds // 2)
 
 
 def main() -> int:
@@ -177,7 +213,9 @@ def main() -> int:
     options.add_argument("--engine", metavar="URL", help="an engine that runs already")
     options.add_argument("--meter", type=Path, metavar="FOLDER", help="that engine's $SEAM_METER")
     options.add_argument("--l1", type=int, default=16_384, help="tokens that fit into that engine's L1")
-    options.add_argument("--prompt", type=int, default=PROMPT, help="tokens of a request to that engine")
+    options.add_argument("--at-once", type=int, default=1, help="requests to that engine at a time")
+    options.add_argument("--prompt", type=int, default=PROMPT, help="tokens of each")
+    options.add_argument("--answer", type=int, default=ANSWER, help="and of its answer")
     options.add_argument("--gpu", help="what that engine runs on")
     options.add_argument("--what", help="that engine, for the figures' names")
     given = options.parse_args()
@@ -185,12 +223,10 @@ def main() -> int:
         options.error("--engine and --meter belong together")
     bench = form.Bench("engine_calls", given.history, given.gpu)
     if given.engine:
-        asked = Asked(given.engine, given.l1, given.prompt, 150_000)
+        asked = Asked(given.engine, given.l1, 150_000, given.at_once, given.prompt, given.answer)
         found = measure(asked, Meter(given.meter), given.rounds)
     else:
         found = demo(given.release, given.rounds)
-    if not any(name.endswith("init_load_back") for passed, _ in found["L2 hit"] for name in passed.calls):
-        raise SystemExit("these figures mean nothing: no request was loaded back from L2")
     for kind, pairs in found.items():
         show(kind, pairs)
         report(bench, f"{given.what}: {kind}" if given.what else kind, pairs)
@@ -198,9 +234,11 @@ def main() -> int:
 
 
 def report(bench: form.Bench, kind: str, pairs: list[tuple[Passed, Passed]]) -> None:
-    together = sum((passed.calls for passed, _ in pairs), Counter())
+    together: Counter[str] = Counter()
+    for passed, _ in pairs:
+        together.update(passed.calls)
     most = ", ".join(f"{name} {count / len(pairs):.3g}" for name, count in together.most_common(5))
-    calls = statistics.median(passed.calls.total() for passed, _ in pairs)
+    calls = statistics.median(sum(passed.calls.values()) for passed, _ in pairs)
     bench.add(f"{kind}: seam calls a request", calls, "calls", note=f"most often, a request: {most}")
     added = [with_seams.total_us - alone.total_us for with_seams, alone in pairs]
     edge = stats.bootstrap((added,), np.median, n_resamples=2000).confidence_interval

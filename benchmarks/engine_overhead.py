@@ -1,24 +1,30 @@
 """What the plugin costs a running engine, the engine held against itself: its seams in, and taken out again.
 
     python benchmarks/engine_overhead.py --engine http://127.0.0.1:30000 --switch FOLDER [--what "0.5.23, recorder"]
+    python benchmarks/engine_overhead.py --of RAW [RAW ...] [--what "0.5.23, recorder"]
 
 Two servers differ by more than a plugin: where their memory lies, which cores they got. So one server is asked, and
-between two halves of a round its processes put the engine's own functions back, or ours in again; which half comes
-first changes every round (A B, B A, ...), so that drift hits both alike. For that the engine is started with
-benchmarks/seam_switch on its PYTHONPATH and $SEAM_SWITCH=FOLDER. With --trace instead of --switch it is SGLang's own
-tracing, level 1 against level 0, of a server started with --enable-trace. Each half asks, one request at a time,
+between two blocks of requests its processes put the engine's own functions back, or ours in again. Blocks take seconds
+and go in, out, out, in: a machine drifts slower than that, and what drift there is hits both alike. For that the engine
+is started with benchmarks/seam_switch on its PYTHONPATH and $SEAM_SWITCH=FOLDER. With --trace instead of --switch it is
+SGLang's own tracing, level 1 against level 0, of a server started with --enable-trace. A block is either of
 
-- cold: time to first token of prompts never seen (computed)
-- l1: of the same prompts again (device hit)
-- l2: once more after other prompts pushed them out of L1 (host hit, load-back)
+- one at a time: --block prompts of --one tokens that were never seen, after one more that is not counted: Python
+  specialises the engine's code anew after a switch. With --l1 each is asked again (L1 hit), and then one of so long ago
+  that L1 has lost it and L2 has not (L2 hit)
+- --at-once: a burst of new prompts of --many tokens, sent while the engine computes one more of --one, which is not
+  counted: so all of them wait together, and the engine makes the same batches of them every time
 
-and then requests of --request tokens with --answer answer tokens, one and --concurrency at a time: requests a second,
-and the median time to first token. With 256 and 16 the scheduler has little else to do than to admit and end requests:
-what a request costs is seen best, and no service looks like that. The figure is the mean over rounds of log(in / out),
-a tenth cut off at either end, as a change in per cent, with its 95 % bootstrap interval; "furthest edge" is the end of
-that interval that lies further from zero. (Up to 196a31a it was the mean of in / out itself, which noise makes larger:
-by some 2 % where rounds differ by 20 %.) What the method sees can be tried: $SEAM_SWITCH_PLANTED=500 loses half a
-millisecond in every batch.
+Of a block count the mean time to first token, from when a request was sent, and the requests a second: of the burst, or
+one over the mean time of a whole request. A mean, because a median hides what only some requests pay. Prompts are of a
+size that HiCache is there for: the shorter they are, the larger the share of what a request costs by itself.
+
+The figure is the mean over pairs of neighbouring blocks of log(in / out), a tenth cut off at either end, as a change in
+per cent, with its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further from zero, and
+where there is an --aim, it is also said by how much the interval misses zero. --raw keeps the pairs; --of makes the
+figures of those of several runs together, on machines that are alike. What the method sees can be tried:
+$SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch. (Figures that do not name
+both the kind and the size of requests are from before: a half took some ten seconds then, and told by medians.)
 """
 
 from __future__ import annotations
@@ -33,45 +39,62 @@ import signal
 import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
 
 import aiohttp
 import form
 import numpy as np
 from scipy import stats
 
-WARM_UP = 2  # rounds
-KEPT = 3  # prompts a half that are asked for again
+WARM_UP = 1  # pairs of each kind of block
+SETTLE = 0.1  # seconds after a block: the backup of what it computed ends after the answer
+AHEAD = 0.02  # seconds by which the engine gets something to compute before a burst
 CUT = 0.1
-Half = dict[str, float]
+Figures = dict[str, float]
+Pairs = dict[str, list[tuple[float, float]]]
+"""(in, out) of each figure."""
 Switch = Callable[[bool], Awaitable[None]]
+Draw = Callable[[int], list[int]]
+
+
+class Took(NamedTuple):
+    """Seconds of one request."""
+
+    first: float
+    whole: float
 
 
 class Engine:
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url.rstrip("/")
         self._session = session
+        self.computed = 0
+        """Tokens of prompts so far that were not in the cache."""
 
-    async def ask(self, ids: list[int], tokens: int = 1, *, cached: bool = False) -> float:
-        """Seconds to the first token. ``cached``: whether most of it is to come from the cache; else nothing."""
-        body = {
-            "input_ids": ids,
-            "stream": True,
-            "sampling_params": {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True},
-        }
+    async def ask(self, ids: list[int], tokens: int = 1, cached: Literal["device", "host"] | None = None) -> Took:
+        """``cached``: where most of it is to be found; None: nowhere. Raises SystemExit where it is not so."""
+        sampling = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
+        body = json.dumps({"input_ids": ids, "stream": True, "sampling_params": sampling}).encode()
+        kind = {"Content-Type": "application/json"}
         began = time.perf_counter()
         first, told = 0.0, b"{}"
-        async with self._session.post(f"{self._url}/generate", json=body) as answer:
+        async with self._session.post(f"{self._url}/generate", data=body, headers=kind) as answer:
             answer.raise_for_status()
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     first = first or time.perf_counter() - began
                     told = line
-        found = json.loads(told.removeprefix(b"data: ")).get("meta_info", {}).get("cached_tokens")
-        if found is None or (found > len(ids) // 2) != cached:
-            raise SystemExit(f"these figures mean nothing: of {len(ids)} tokens {found} were cached")
-        return first
+        took = Took(first, time.perf_counter() - began)
+        meta = json.loads(told.removeprefix(b"data: ")).get("meta_info", {})
+        found = meta.get("cached_tokens", -1)
+        there = (meta.get("cached_tokens_details") or {}).get(cached, found)  # null: not told apart
+        if found < 0 or (there > len(ids) // 2) != (cached is not None):
+            raise SystemExit(f"these figures mean nothing: of {len(ids)} tokens {found} were cached, not {cached or 0}")
+        self.computed += len(ids) - found
+        return took
 
     async def trace(self, level: int) -> None:
         async with self._session.post(f"{self._url}/set_trace_level", params={"level": level}) as answer:
@@ -96,56 +119,103 @@ def seams(folder: Path) -> Switch:
     return switch
 
 
-async def latencies(engine: Engine, draw: Callable[[int], list[int]], prompt: int, l1: int) -> Half:
-    kept = [draw(prompt) for _ in range(KEPT)]
-    cold = [await engine.ask(ids) for ids in kept]
-    again = [await engine.ask(ids, cached=True) for ids in kept * 2]
-    # as much again as L1 holds: the prompts have left it
-    cold += [await engine.ask(draw(prompt)) for _ in range(-(-l1 // prompt))]
-    found = {"cold": cold, "l1": again}
-    if l1:
-        found["l2"] = [await engine.ask(ids, cached=True) for ids in kept]
-    return {f"{name}, TTFT": statistics.median(times) for name, times in found.items()}
+class Block(Protocol):
+    """Requests that are asked with the seams in (``on``) or out, and what they took."""
+
+    async def __call__(self, on: bool) -> Figures: ...
 
 
-async def load(engine: Engine, prompts: list[list[int]], answer: int, at_once: int) -> Half:
-    gate = asyncio.Semaphore(at_once)
+class OneAtATime:
+    def __init__(self, engine: Engine, draw: Draw, size: tuple[int, int], count: int, l1: int) -> None:
+        self._engine, self._draw = engine, draw
+        self._prompt, self._answer = size
+        self._count, self._l1 = count, l1
+        self._past: dict[bool, deque[tuple[int, list[int]]]] = {True: deque(), False: deque()}
+        """What was stored with the seams in, and with them out, is loaded so: oldest first, with when it was asked."""
 
-    async def one(ids: list[int]) -> float:
-        async with gate:
-            return await engine.ask(ids, answer)
+    async def __call__(self, on: bool) -> Figures:
+        await self._ask(self._draw(self._prompt))
+        took: dict[str, list[Took]] = {}
+        for _ in range(self._count):
+            ids = self._draw(self._prompt)
+            took.setdefault("cold", []).append(await self._ask(ids))
+            if not self._l1:
+                continue
+            took.setdefault("L1 hit", []).append(await self._ask(ids, "device"))
+            past = self._past[on]
+            past.append((self._engine.computed, ids))
+            if self._engine.computed - past[0][0] > self._l1:
+                took.setdefault("L2 hit", []).append(await self._ask(past.popleft()[1], "host"))
+        found: Figures = {}
+        for kind, times in took.items():
+            whole = statistics.fmean(one.whole for one in times)
+            name = f"1 at once, {kind} ({self._prompt:,} + {self._answer} tokens)"
+            found |= figures(name, times, 1 / whole)
+        return found
 
-    began = time.perf_counter()
-    first = await asyncio.gather(*(one(ids) for ids in prompts))
-    rate = len(prompts) / (time.perf_counter() - began)
-    name = f"{at_once} at once ({len(prompts[0]):,} + {answer} tokens)"
-    return {f"{name}, TTFT": statistics.median(first), f"{name}, requests a second": rate}
+    async def _ask(self, ids: list[int], cached: Literal["device", "host"] | None = None) -> Took:
+        return await self._engine.ask(ids, self._answer, cached)
 
 
-async def measure(given: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
-    """Pairs (in, out) of each metric."""
+class Burst:
+    def __init__(self, engine: Engine, draw: Draw, size: tuple[int, int], count: int, ahead: int) -> None:
+        self._engine, self._draw = engine, draw
+        self._prompt, self._answer = size
+        self._count, self._ahead = count, ahead
+
+    async def __call__(self, on: bool) -> Figures:
+        prompts = [self._draw(self._prompt) for _ in range(self._count)]
+        before = asyncio.create_task(self._engine.ask(self._draw(self._ahead)))
+        await asyncio.sleep(AHEAD)
+        began = time.perf_counter()
+        times = await asyncio.gather(*(self._engine.ask(ids, self._answer) for ids in prompts))
+        rate = self._count / (time.perf_counter() - began)
+        await before
+        return figures(f"{self._count} at once, cold ({self._prompt:,} + {self._answer} tokens)", times, rate)
+
+
+def figures(name: str, times: list[Took], rate: float) -> Figures:
+    return {f"{name}, TTFT": statistics.fmean(one.first for one in times), f"{name}, requests a second": rate}
+
+
+async def measure(given: argparse.Namespace) -> Pairs:
     chance = random.Random()
-    draw = lambda count: chance.choices(range(10, given.vocabulary), k=count)  # noqa: E731
-    deadline = time.monotonic() + given.seconds
-    pairs: dict[str, list[tuple[float, float]]] = {}
+    draw: Draw = lambda count: chance.choices(range(10, given.vocabulary), k=count)  # noqa: E731
     limits = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(300)) as session:
         engine = Engine(given.engine, session)
         switch = seams(given.switch) if given.switch else lambda on: engine.trace(int(on))
-        for turn in range(-WARM_UP, given.rounds):
-            halves: dict[bool, Half] = {}
-            for on in (True, False) if turn % 2 else (False, True):
+        blocks: dict[str, Block] = {
+            "one": OneAtATime(engine, draw, tuple(given.one), given.block, given.l1),
+            "many": Burst(engine, draw, tuple(given.many), given.at_once, given.one[0]),
+        }
+        try:
+            return await take_turns([blocks[name] for name in given.parts], switch, given.seconds)
+        finally:
+            await switch(True)
+
+
+async def take_turns(blocks: list[Block], switch: Switch, seconds: float) -> Pairs:
+    """Pairs of blocks, first the one half, then the other; the kind of block is next that has had the least time."""
+    pairs: Pairs = {}
+    spent, turns = [0.0] * len(blocks), [-WARM_UP] * len(blocks)
+    state: bool | None = None
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        kind = spent.index(min(spent))
+        at = time.monotonic()
+        halves: dict[bool, Figures] = {}
+        for on in (True, False) if turns[kind] % 2 else (False, True):
+            if on is not state:
                 await switch(on)
-                halves[on] = await latencies(engine, draw, given.prompt, given.l1)
-                for at_once, waves in ((1, 2), (given.concurrency, given.waves)):
-                    prompts = [draw(given.request) for _ in range(at_once * waves)]
-                    halves[on] |= await load(engine, prompts, given.answer, at_once)
-            if turn >= 0:
-                for name, value in halves[True].items():
-                    pairs.setdefault(name, []).append((value, halves[False][name]))
-            if time.monotonic() > deadline:
-                break
-        await switch(True)
+                state = on
+            halves[on] = await blocks[kind](on)
+            await asyncio.sleep(SETTLE)
+        if turns[kind] >= 0:
+            for name in halves[True].keys() & halves[False].keys():
+                pairs.setdefault(name, []).append((halves[True][name], halves[False][name]))
+        turns[kind] += 1
+        spent[kind] += time.monotonic() - at
     return pairs
 
 
@@ -158,45 +228,62 @@ def change(pairs: list[tuple[float, float]]) -> tuple[float, tuple[float, float]
     return said, (low, high)
 
 
+def pooled(files: list[Path]) -> Pairs:
+    pairs: Pairs = {}
+    for file in files:
+        for name, found in json.loads(file.read_text()).items():
+            pairs.setdefault(name, []).extend((one, other) for one, other in found)
+    return pairs
+
+
 def main() -> int:
     parser = form.options(__doc__)
-    parser.add_argument("--engine", required=True, metavar="URL")
+    parser.add_argument("--engine", metavar="URL")
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--switch", type=Path, metavar="FOLDER", help="the engine's $SEAM_SWITCH")
     how.add_argument("--trace", action="store_true", help="switch SGLang's own tracing instead")
+    how.add_argument("--of", type=Path, nargs="+", metavar="RAW", help="ask no engine: the pairs that --raw has kept")
     parser.add_argument("--what", default="recorder", help="what is switched, for the figures' names")
     parser.add_argument("--aim", type=float, metavar="PERCENT", help="the furthest edge is to stay below this")
-    parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--prompt", type=int, default=4096, help="tokens of a prompt")
-    parser.add_argument("--l1", type=int, default=0, help="tokens of L1, to measure host hits; 0: do not")
+    parser.add_argument("--parts", nargs="+", choices=("one", "many"), default=("one", "many"))
+    size = ("PROMPT", "ANSWER")
+    parser.add_argument("--one", type=int, nargs=2, metavar=size, default=(8192, 64), help="tokens, one at a time")
+    parser.add_argument("--block", type=int, default=4, help="so many of them count in a block")
+    parser.add_argument("--l1", type=int, default=0, help="tokens of L1, to measure hits; 0: do not")
+    parser.add_argument("--many", type=int, nargs=2, metavar=size, default=(2048, 32), help="tokens, of a burst")
+    parser.add_argument("--at-once", type=int, default=64, help="requests of a burst")
     parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model to draw prompts from")
-    parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--waves", type=int, default=2, help="so many times --concurrency requests a half")
-    parser.add_argument("--request", type=int, default=1024, help="tokens of each of them")
-    parser.add_argument("--answer", type=int, default=128, help="and of its answer")
-    parser.add_argument("--seconds", type=float, default=600, help="begin no further round after this time")
+    parser.add_argument("--seconds", type=float, default=300, help="begin no further pair after this time")
     parser.add_argument("--raw", type=Path, help="write every single pair to this file")
     parser.add_argument("--gpu", help="what the engine runs on")
     given = parser.parse_args()
+    if bool(given.engine) == bool(given.of):
+        parser.error("either --engine with --switch or --trace, or --of")
+    if given.l1 and "many" in given.parts:
+        parser.error("--l1 goes with --parts one: a burst pushes out of L2 what is to be hit")
     bench = form.Bench("engine_overhead", given.history, given.gpu)
-    pairs = asyncio.run(measure(given))
-    if not pairs or len(next(iter(pairs.values()))) < 2:
-        raise SystemExit("too few rounds to say anything: take more --seconds or --rounds")
+    pairs = pooled(given.of) if given.of else asyncio.run(measure(given))
     if given.raw:
         given.raw.write_text(json.dumps(pairs))
     report(bench, given.what, pairs, given.aim)
     return bench.end()
 
 
-def report(bench: form.Bench, what: str, pairs: dict[str, list[tuple[float, float]]], aim: float | None) -> None:
-    for name, found in pairs.items():
+def report(bench: form.Bench, what: str, pairs: Pairs, aim: float | None) -> None:
+    """Hits have no target: they say where a cost lies. Raises SystemExit where there is too little to say anything."""
+    told = {name: found for name, found in sorted(pairs.items()) if len(found) > 1}
+    if not told:
+        raise SystemExit("too few pairs to say anything: take more --seconds")
+    for name, found in told.items():
         middle, (low, high) = change(found)
         without = statistics.median(out for _, out in found)
         unit = "a second" if name.endswith("second") else "s"
-        note = f"{middle:+.3f} %; {without:.4g} {unit} without (median); {len(found)} rounds"
-        edge = max(abs(low), abs(high))
-        target = None if aim is None else form.at_most(aim)
+        note = f"{middle:+.3f} %; {without:.4g} {unit} without (median); {len(found)} pairs"
+        target = None if aim is None or " hit " in name else form.at_most(aim)
+        edge, miss = max(abs(low), abs(high)), max(low, -high, 0.0)
         bench.add(f"{what}: {name}, furthest edge of the change", edge, "%", target, interval=(low, high), note=note)
+        if target:
+            bench.add(f"{what}: {name}, its interval misses zero by", miss, "%", form.at_most(0))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-"""What a request passes, by the meter's files: a mean over the ranks of the engine that runs, and of no other."""
+"""What a request passes, by the meter's files: a mean over the ranks of the engine that runs, and of no other; and
+of a burst the share of one request.
+"""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from engine_calls import CELL, Meter
+import engine_calls
+from engine_calls import CELL, Asked, Meter, Passed
 
 
 def passed(path: Path, calls: int, ns: int) -> None:
@@ -31,3 +36,48 @@ def test_where_nothing_was_passed_there_is_nothing(tmp_path: Path) -> None:
     meter = Meter(tmp_path)
     meter.look()
     assert meter.look().total_us == 0
+
+
+class Client:
+    """An engine whose L1 holds what was asked last, and whose L2 everything: a burst passes 8 calls and 80 µs."""
+
+    asked = Asked("", l1=1000, vocabulary=500, at_once=4, prompt=100)
+
+    def __init__(self) -> None:
+        self.tokens_since: dict[int, int] = {}
+        self.drawn = 0
+        self.seen_after: list[int] = []
+
+    def draw(self) -> list[list[int]]:
+        self.drawn += 4
+        return [[self.drawn + at] * 100 for at in range(4)]
+
+    def ask(self, prompts: list[list[int]]) -> list[int]:
+        found = []
+        for ids in prompts:
+            since = self.tokens_since.get(ids[0])
+            self.seen_after += [] if since is None else [since]
+            found.append(0 if since is None else 99)
+            self.tokens_since = {key: tokens + 100 for key, tokens in self.tokens_since.items()} | {ids[0]: 0}
+        return found
+
+    def look(self) -> Passed:
+        return Passed({"Scheduler.add_one_req": 8}, {"Scheduler.add_one_req": 80.0})
+
+
+def test_of_a_burst_each_request_has_its_share_and_an_l2_hit_has_left_l1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_calls, "SETTLE", 0)
+    client = Client()
+    found = list(engine_calls.one_round(client, client))
+    assert found == [Passed({"Scheduler.add_one_req": 2}, {"Scheduler.add_one_req": 20.0})] * 3
+    l1_hits, l2_hits = client.seen_after[:4], client.seen_after[4:]
+    assert max(l1_hits) < 1000 < min(l2_hits)
+    assert len(l2_hits) == 4
+
+
+def test_one_request_of_a_burst_that_was_cached_is_enough_to_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_calls, "SETTLE", 0)
+    client = Client()
+    client.tokens_since[7] = 0  # the last of the first burst
+    with pytest.raises(SystemExit, match="cold had 99"):
+        list(engine_calls.one_round(client, client))
