@@ -9,16 +9,18 @@ import os
 import random
 import sys
 from contextlib import nullcontext
+from ctypes import CFUNCTYPE, POINTER, c_int, c_int8, c_int32, c_int64, c_size_t, c_void_p
 from types import SimpleNamespace
 
 import pytest
 
 os.environ["TRITON_INTERPRET"] = "1"  # before triton is first imported
 pytest.importorskip("triton")
+import numpy
 import torch
 
 from hicache_tracing.records import ContentMode
-from hicache_tracing.witness import cuda, launch
+from hicache_tracing.witness import cuda, kernels, launch
 from hicache_tracing.witness.cpu import CpuWitness
 
 SLOTS, HOST = 64, 200
@@ -34,17 +36,8 @@ class OnDevice(torch.Tensor):
     def record_stream(self, _stream) -> None: ...
 
 
-class Event:
-    def record(self, _stream) -> None: ...
-
-    def query(self) -> bool:
-        return True
-
-
 class Stream:
     cuda_stream = 7
-
-    def wait_event(self, _event) -> None: ...
 
     def wait_stream(self, _stream) -> None: ...
 
@@ -61,7 +54,6 @@ def on_cpu(name):
 
 CUDA = SimpleNamespace(
     Stream=lambda _device: Stream(),
-    Event=Event,
     stream=lambda _stream: nullcontext(),
     current_stream=lambda _device: Stream(),
     synchronize=lambda _device: None,
@@ -99,7 +91,8 @@ def operation(device, host):
     return SimpleNamespace(device_indices=device.as_subclass(OnDevice), host_indices=host)
 
 
-ACK = SimpleNamespace(start_event=None, finish_event=None)
+EVENT = SimpleNamespace(wait=lambda stream: stream.cuda_stream)
+ACK = SimpleNamespace(start_event=EVENT, finish_event=EVENT)
 
 
 def told(witness):
@@ -158,89 +151,125 @@ def test_a_load_of_no_row_of_the_kv_pool_says_so_and_counts_nothing_twice(witnes
         assert told(gpu) == told(cpu) == [(transfer, count, 0, count)]
 
 
-class Compiled:
-    """A compiled kernel as Triton gives it out: it takes all arguments, the constants with them, and a stream."""
+class Jit:
+    """A kernel that the interpreter runs, and that gives out a compiled one, as Triton does."""
 
-    def __init__(self, kernel, does=lambda run: run()):
-        self.kernel, self.does, self.launched = kernel, does, 0
+    def __init__(self, kernel, function):
+        self.kernel, self.function = kernel, function
+        self.arguments = None  # of the last launch
 
     def __getitem__(self, grid):
-        def run(*arguments, stream):
-            assert stream == Stream.cuda_stream
-            self.launched += 1
-            self.does(lambda: self.kernel[grid](*arguments))
+        def run(*arguments, num_warps):
+            self.arguments = arguments
+            self.kernel[grid](*arguments, num_warps=num_warps)
+            metadata = SimpleNamespace(num_warps=num_warps, num_ctas=1, shared=0)
+            return SimpleNamespace(function=self.function, metadata=metadata)
 
         return run
 
 
+def number(cell):
+    return c_int32.from_address(cell).value
+
+
+def tensor(cell, like, count):
+    kind = c_int8 if like.dtype is torch.int8 else c_int64
+    numbers = (kind * count).from_address(c_int64.from_address(cell).value)
+    return torch.from_numpy(numpy.ctypeslib.as_array(numbers))
+
+
+class Driver:
+    """``libcuda.so.1``, by which the interpreter is launched. It finds all arguments by their addresses."""
+
+    def __init__(self, jits, answer=0, does=lambda run: run()):
+        self.jits, self.answer, self.does = {jit.function: jit for jit in jits}, answer, does
+        self.launched = 0
+        self.cuLaunchKernelEx = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(c_void_p), c_void_p)(self._launch)
+        self.cuFuncGetParamInfo = CFUNCTYPE(c_int, c_void_p, c_size_t, c_void_p, c_void_p)(lambda *_: 1)
+
+    def _launch(self, config, function, parameters, _extra):
+        how = launch._Config.from_address(config)
+        assert how.stream == Stream.cuda_stream
+        programs = how.gridX
+        self.launched += 1
+        jit = self.jits[function]
+        ours, constants = jit.arguments[:-5], jit.arguments[-5:]
+        names = jit.kernel.arg_names
+        count = number(parameters[names.index("count")])
+        sizes = {"rows": count, "slots": count, "told": 2 if "number" not in names else 1}
+        arguments = [
+            number(cell) if type(like) is int else tensor(cell, like, sizes.get(name, like.numel()))
+            for cell, like, name in zip(parameters[: len(ours)], ours, names, strict=False)
+        ]
+        self.does(lambda: jit.kernel[(programs, 1, 1)](*arguments, *constants, num_warps=launch.WARPS))
+        return self.answer
+
+
 @pytest.fixture
-def compiled(monkeypatch):
-    """Makes every kernel give out a compiled one that does as told."""
-    given = []
+def driver(monkeypatch):
+    """Triton compiles, and the driver can be loaded and does as told."""
 
-    def keep_as(does):
-        def keep(self):
-            self.kept = Compiled(self._kernel, does)
-            given.append(self.kept)
+    def make(**how):
+        jits = Jit(kernels._sign, 1), Jit(kernels._compare, 2)
+        for name, jit in zip(("_sign", "_compare"), jits, strict=True):
+            monkeypatch.setattr(kernels, name, jit)
+        made = Driver(jits, **how)
+        monkeypatch.setattr(launch, "CDLL", lambda _name: made)
+        return made
 
-        monkeypatch.setattr(launch.Launch, "keep", keep)
-        monkeypatch.setattr(launch, "address", lambda tensor: tensor)  # the interpreter follows no address
-        return given
-
-    return keep_as
+    return make
 
 
-def test_the_compiled_kernels_are_launched_directly_if_they_find_the_same(witnesses, compiled):
-    given = compiled(lambda run: run())
+def test_the_compiled_kernels_are_launched_directly_if_they_find_the_same(witnesses, driver):
+    made = driver()
     gpu, cpu, _ = witnesses()
-    before = [kernel.launched for kernel in given]
+    assert gpu.kernels.direct
+    before = made.launched
+    agree_on_a_few_operations(gpu, cpu)
+    assert made.launched - before == 6
+
+
+def agree_on_a_few_operations(gpu, cpu):
     rows, slots = torch.arange(9), torch.arange(30, 39)
+    narrow, strided = slots.to(torch.int32), torch.arange(60, 78)[::2]
     for witness in (gpu, cpu):
-        witness.backed_up(1, [operation(rows, slots)], ACK)
-        witness.loaded(2, [operation(rows, slots)], ACK)
-    assert [kernel.launched - last for kernel, last in zip(given, before, strict=True)] == [1, 1]
-    assert told(gpu) == told(cpu) == [(2, 9, 0, 0)]
+        for transfer, host in enumerate((slots, narrow, strided)):
+            witness.backed_up(transfer, [operation(rows, host)], ACK)
+            witness.backup_finished(transfer)
+        witness.loaded(4, [operation(rows, slots)], ACK)
+        witness.loaded(5, [operation(rows[:4], slots[:4]), operation(rows[4:], strided[4:])], ACK)
+        witness.loaded(6, [operation(rows, slots + 2)], ACK)
+    assert told(gpu) == told(cpu) == [(4, 9, 0, 0), (5, 9, 0, 0), (6, 9, 7, 2)]
 
 
 def nothing(_run):
     pass
 
 
-def refuses(_run):
-    raise TypeError("function takes exactly 16 arguments (21 given)")
-
-
-@pytest.mark.parametrize("does", [nothing, refuses])
-def test_and_are_not_if_they_refuse_or_find_something_else(witnesses, compiled, does):
-    given = compiled(does)
+@pytest.mark.parametrize("how", [{"does": nothing}, {"answer": 1}], ids=["nothing", "refuses"])
+def test_and_are_not_if_they_find_something_else_or_the_driver_refuses(witnesses, driver, how):
+    made = driver(**how)
     gpu, cpu, _ = witnesses()
-    assert [one.kept for one in gpu.kernels.launches] == [None] * 2
-    launched = [kernel.launched for kernel in given]
-    rows, slots = torch.arange(9), torch.arange(30, 39)
-    for witness in (gpu, cpu):
-        witness.backed_up(1, [operation(rows, slots)], ACK)
-        witness.loaded(2, [operation(rows, slots)], ACK)
-    assert [kernel.launched for kernel in given] == launched
-    assert told(gpu) == told(cpu) == [(2, 9, 0, 0)]
+    assert not gpu.kernels.direct
+    assert made.launched, "it was tried"
+    before = made.launched
+    agree_on_a_few_operations(gpu, cpu)
+    assert made.launched == before
 
 
-def test_a_kept_kernel_is_given_addresses_and_numbers(witnesses, monkeypatch):
-    gpu, _, _ = witnesses()
-    given = []
-    for one in gpu.kernels.launches:
-        one.kept = {(3, 1, 1): lambda *arguments, stream: given.append(arguments)}
-    rows, slots = torch.arange(9), torch.arange(30, 39)
-    gpu.kernels.sign(rows, slots, Stream())
-    gpu.kernels.compare(rows, slots, gpu._copies[1], Stream())
-    tables = gpu.signatures.data_ptr(), gpu._seen.data_ptr()
-    lie = rows.data_ptr(), slots.data_ptr(), 9
-    assert [arguments[2:7] for arguments in given] == [(*tables, *lie), (*tables, gpu._counts.data_ptr(), *lie[:2])]
-    assert given[1][7:9] == (9, gpu._copies[1].data_ptr())
-    assert all(type(number) is int for arguments in given for number in arguments)
+def test_a_launch_that_fails_later_is_a_fault_and_no_comparison(witnesses, driver):
+    made = driver()
+    gpu, *_ = witnesses()
+    made.answer = 719
+    with pytest.raises(RuntimeError, match="719"):
+        gpu.loaded(1, [operation(torch.arange(9), torch.arange(9))], ACK)
+    made.answer = 0
+    assert told(gpu) == []
 
 
 def test_after_the_warm_up_nothing_is_known(witnesses):
     gpu, _, _ = witnesses()
     assert not gpu._seen.any()
     assert not gpu._counts.any()
+    assert not any(gpu._told.numbers)
     assert told(gpu) == []

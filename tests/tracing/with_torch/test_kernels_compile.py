@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 triton = pytest.importorskip("triton")
@@ -9,9 +11,10 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 from hicache_tracing.witness import kernels  # noqa: E402
-from hicache_tracing.witness.launch import WARPS  # noqa: E402
+from hicache_tracing.witness.launch import PARAMETERS, UNUSUAL, WARPS  # noqa: E402
 
 BYTES = {"seen"}
+NUMBERS = {"count", "number"}
 POINTERS = {"pointers", "keys", "rows", "slots", "signatures", "counts", "told"}
 
 
@@ -19,7 +22,7 @@ def compiled(kernel, architecture: int, buffers: int):
     constants = {"BUFFERS": buffers, "WIDTH": 128, "STRIDE": 128, "SLOTS": kernels.SLOTS, "WORDS": kernels.WORDS}
     names = kernel.arg_names
     signature = {
-        name: "*i8" if name in BYTES else "*i64" if name in POINTERS else "i32" if name == "count" else "constexpr"
+        name: "*i8" if name in BYTES else "*i64" if name in POINTERS else "i32" if name in NUMBERS else "constexpr"
         for name in names
     }
     constexprs = {(names.index(name),): value for name, value in constants.items() if name in names}
@@ -33,6 +36,19 @@ def compiled(kernel, architecture: int, buffers: int):
 @pytest.mark.parametrize("kernel", [kernels._sign, kernels._compare], ids=["sign", "compare"])
 def test_for(kernel, buffers, architecture):
     assert compiled(kernel, architecture, buffers).asm["cubin"]
+
+
+@pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+@pytest.mark.parametrize("kernel", [kernels._sign, kernels._compare], ids=["sign", "compare"])
+def test_what_is_launched_directly_takes_our_arguments_in_order_and_then_pointers_to_nothing(kernel):
+    made = compiled(kernel, 90, 2)
+    declared = re.findall(r"\.param \.(u32|u64)[^,)]*_param_\d+", made.asm["ptx"].split(".maxntid")[0])
+    ours = [parameter.name for parameter in kernel.params if not parameter.is_constexpr]
+    assert declared[: len(ours)] == ["u32" if name in NUMBERS else "u64" for name in ours]
+    assert set(declared[len(ours) :]) <= {"u64"}
+    assert len(ours) < len(declared) <= PARAMETERS
+    assert not any(getattr(made.metadata, name, None) for name in UNUSUAL)
+    assert made.metadata.num_ctas == 1
 
 
 def test_whatever_differs_between_operations_is_not_specialised_on():

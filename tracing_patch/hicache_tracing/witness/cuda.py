@@ -11,12 +11,22 @@ Order of events, none of which the engine's streams or thread wait for:
 
 Counters run on for ever on the device; each comparison ends with a copy of them in pinned memory, and the difference to
 the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (a token's KV in bytes).
+
+A kernel is done when it has told so, in pinned memory: its programs have then read all that they were to read. Until
+that was seen, row numbers, slot numbers and the copies' rows are kept. An event of our own would say no more, and took
+the scheduler's thread a call of the driver to record and another each time it was asked. The same for telling the
+allocator who else uses a tensor: that is left for those that are let go before their kernel is done.
+
+Under load nothing that is called here is in the processor's caches, so what counts is how much different code runs: two
+calls of the driver (wait, launch) and few of torch.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from ctypes import PyDLL, c_int64, c_size_t, c_void_p
 from time import perf_counter_ns
 from typing import Any
 
@@ -25,20 +35,40 @@ from hicache_tracing.witness.pools import WORD, UnwitnessableError, draw_keys, j
 
 PENDING = 256  # comparisons under way at once; beyond that an operation is reported unseen
 STAGED = 1 << 20  # host slots in the pinned staging ring: 8 MiB
+SIGNED = 2 * (PENDING + 1)  # behind the copies of the counters: the number of the last signing that is done
+NOT_TOLD = -1  # no count
+TRIED = 5  # rows: two programs of a kernel, the second not full
+
+logger = logging.getLogger("hicache_witness")
+
+_copied = PyDLL(None).memmove  # lets no other thread run meanwhile: that would take longer than it does
+_copied.argtypes, _copied.restype = (c_void_p, c_void_p, c_size_t), None
 
 
 class _Comparison:
-    __slots__ = ("copy", "cost", "done", "slots", "tokens", "transfer", "unlocked", "void")
+    __slots__ = ("copy", "cost", "kept", "tokens", "transfer", "unlocked", "void")
 
-    def __init__(self, transfer: int, tokens: int, copy: int, slots: Any, done: Any, cost: int) -> None:
+    def __init__(self, transfer: int, tokens: int, copy: int, kept: tuple[Any, Any], cost: int) -> None:
         self.transfer = transfer
         self.tokens = tokens
-        self.copy = copy  # row of the pinned copies
-        self.slots = slots  # kept alive until the kernel has read them
-        self.done = done
+        self.copy = copy  # where in the pinned memory the kernel tells
+        self.kept = kept  # rows and slots, alive until the kernel has read them
         self.cost = cost
         self.unlocked = False  # the engine may give the rows away
         self.void = False
+
+
+class _Pinned:
+    """int64 numbers in memory that the processor and the GPU both see."""
+
+    def __init__(self, count: int, torch: Any) -> None:
+        self.tensor = torch.zeros(count, dtype=torch.int64, pin_memory=True)
+        self.address: int = self.tensor.data_ptr()
+        self.numbers = (c_int64 * count).from_address(self.address)
+
+    def at(self, first: int, direct: bool) -> Any:
+        """For a kernel: a tensor, or, as all that is launched directly needs, an address, which is much faster made."""
+        return self.address + WORD * first if direct else self.tensor[first:]
 
 
 class CudaWitness:
@@ -59,10 +89,8 @@ class CudaWitness:
             raise UnwitnessableError("layers of different row sizes")
         self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
         self._counts = torch.zeros(3, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
-        told = torch.zeros((PENDING + 1, 2), dtype=torch.int64, pin_memory=True)
-        self._copies, self._told = told.unbind(), told.numpy()
-        self._staging = torch.zeros(STAGED, dtype=torch.int64, pin_memory=True)
-        self._staging_numbers = self._staging.numpy()
+        self._told = _Pinned(SIGNED + 1, torch)
+        self._staging = _Pinned(STAGED, torch)
         self.signatures = torch.zeros(slots, dtype=torch.int64, device=device)
         self.keys = torch.cat(draw_keys(buffers, torch)).to(device)
         self.kernels = Kernels(
@@ -78,10 +106,11 @@ class CudaWitness:
         self._last = (0, 0)
         self._copy = 0
         self._staged = 0
-        self._signing: dict[int, tuple[Any, Any]] = {}  # transfer -> event, host slots
+        self._loose = False  # our stream may still read slots that nothing below stands for
+        self._signings = 0  # since the start
+        self._signing: dict[int, tuple[int, Any, Any, int]] = {}  # transfer -> number, rows, slots, how many
         self._pending: deque[_Comparison] = deque()
         self._void: deque[tuple[int, ...]] = deque(maxlen=PENDING)  # bounded: the seam that reports them may be off
-        self._events: list[Any] = []  # not in use
         self._stream = torch.cuda.Stream(device)
         self._warm_up()
 
@@ -90,70 +119,87 @@ class CudaWitness:
         be launched directly and then find the same, they are from now on.
         """
         torch = self._torch
-        index = torch.zeros(1, dtype=torch.int64, device=self._device)
-        for slots in (index, self._staging[:1]):
-            found = self._found(index, slots)
+        rows = torch.zeros(TRIED, dtype=torch.int64, device=self._device)
+        self._found(rows, rows)
+        found = self._found(rows, self._staging.at(0, direct=False))
         try:
-            for launch in self.kernels.launches:
-                launch.keep()
-            kept = self._found(index, self._staging[:1]) == found
-        except Exception:  # not this Triton
-            kept = False
-        if not kept:
-            for launch in self.kernels.launches:
-                launch.forget()
-        self._counts.zero_()
-        self._seen.zero_()
-        self.signatures.zero_()
+            self.kernels.launch_directly()
+            if (otherwise := self._found(rows, self._staging.at(0, direct=True))) != found:
+                raise ValueError(f"{otherwise} instead of {found}")
+        except Exception as error:  # not this Triton, not this driver
+            logger.info("hicache-witness: Triton launches the kernels: %r", error)
+            self.kernels.launch_by_triton()
+        torch.cuda.synchronize(self._device)
+        for table in (self._counts, self._seen, self.signatures, self._told.tensor):
+            table.zero_()
         torch.cuda.synchronize(self._device)
 
-    def _found(self, rows: Any, slots: Any) -> list[Any]:
+    def _found(self, rows: Any, slots: Any) -> list[int]:
         """What the kernels say to a slot that they have never seen, to an intact one, and to a damaged one."""
-        torch = self._torch
-        found: list[Any] = []
+        torch, kernels, told = self._torch, self.kernels, self._told
+        found: list[int] = []
         for table in (self._counts, self._seen, self.signatures):
             table.zero_()
-        for step in (None, lambda: self.kernels.sign(rows, slots, self._stream), lambda: self.signatures.add_(1)):
+        sign = lambda: kernels.sign(rows, slots, TRIED, told.at(SIGNED, kernels.direct), 7, self._stream)  # noqa: E731
+        for step in (None, sign, lambda: self.signatures.add_(1)):
+            told.tensor.fill_(NOT_TOLD)
             torch.cuda.synchronize(self._device)
             if step is not None:
                 step()
             torch.cuda.synchronize(self._device)
-            self.kernels.compare(rows, slots, self._copies[0], self._stream)
+            kernels.compare(rows, slots, TRIED, told.at(0, kernels.direct), self._stream)
             torch.cuda.synchronize(self._device)
-            found += [self.signatures[0].item(), *self._copies[0].tolist()]
+            found += [self.signatures[0].item(), *told.numbers[:3], told.numbers[SIGNED]]
         return found
 
     # -- signing ---------------------------------------------------------------------------------------------
 
     def backed_up(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         host, device = self._joined(operations)
+        count = device.numel()
+        if not count:  # of other pools' rows only
+            return
         slots = self._host(host)
-        self._stream.wait_event(ack.start_event)
-        self.kernels.sign(self._rows(device), slots, self._stream)
-        done = self._recorded()
+        ack.start_event.wait(self._stream)
+        rows = self._rows(device)
+        number = self._signings + 1
+        self.kernels.sign(rows, slots, count, self._told.at(SIGNED, self.kernels.direct), number, self._stream)
+        self._signings = number
         if len(self._signing) >= PENDING:  # an engine that never tells of finished backups: stop trusting the oldest
             self.backup_finished(next(iter(self._signing)))
-        self._signing[transfer] = (done, slots)
+        self._signing[transfer] = number, rows, slots, count
 
     def backup_finished(self, transfer: int) -> None:
         entry = self._signing.pop(transfer, None)
         if entry is None:
             return
-        done, slots = entry
-        if not done.query():
-            self._unsee(slots)
-        self._events.append(done)
+        number, rows, slots, count = entry
+        if self._told.numbers[SIGNED] < number:
+            self._unsee(slots, count)
+            self._let_go(rows)
 
     def overwritten(self, host_indices: Any) -> None:
-        self._unsee(self._host(host_indices))
+        self._unsee(self._host(host_indices), host_indices.numel())
 
-    def _unsee(self, slots: Any) -> None:
+    def _unsee(self, slots: Any, count: int) -> None:
+        if type(slots) is int:
+            slots = self._staging.tensor[(slots - self._staging.address) // WORD :]
         with self._torch.cuda.stream(self._stream):
-            self._seen.index_fill_(0, slots.to(self._device, non_blocking=True), 0)
+            self._seen.index_fill_(0, slots[:count].to(self._device, non_blocking=True), 0)
+        self._let_go(slots)
+
+    def _let_go(self, *kept: Any) -> None:
+        """Our stream still uses these, and nothing here keeps them any more."""
+        for numbers in kept:
+            if type(numbers) is not int and numbers.is_cuda:
+                numbers.record_stream(self._stream)
+        self._loose = True
 
     def forget(self) -> None:
         with self._torch.cuda.stream(self._stream):
             self._seen.zero_()
+        for _number, rows, slots, _count in self._signing.values():
+            self._let_go(rows, slots)
         self._signing.clear()
         for comparison in self._pending:
             comparison.void = True
@@ -163,19 +209,19 @@ class CudaWitness:
     def loaded(self, transfer: int, operations: Sequence[Any], ack: Any) -> None:
         started = perf_counter_ns()
         host, device = self._joined(operations)
-        tokens = host.numel()
+        tokens = device.numel()
         if not tokens or len(self._pending) >= PENDING:  # of other pools' rows only: no program would run, and tell
             self._void.append((transfer, tokens, 0, tokens, self._mode, self._layers, 0))
             return
         slots = self._host(host)
-        copy = self._copy
-        self._copy = (copy + 1) % (PENDING + 1)
-        stream = self._stream
-        stream.wait_event(ack.finish_event)
-        self.kernels.compare(self._rows(device), slots, self._copies[copy], stream)
-        done = self._recorded()
+        copy, told = self._copy, self._told
+        told.numbers[copy] = told.numbers[copy + 1] = NOT_TOLD
+        ack.finish_event.wait(self._stream)
+        rows = self._rows(device)
+        self.kernels.compare(rows, slots, tokens, told.at(copy, self.kernels.direct), self._stream)
+        self._copy = (copy + 2) % SIGNED
         cost = perf_counter_ns() - started
-        self._pending.append(_Comparison(transfer, tokens, copy, slots, done, cost))
+        self._pending.append(_Comparison(transfer, tokens, copy, (rows, slots), cost))
 
     def load_finished(self, transfer: int) -> None:
         for comparison in self._pending:
@@ -184,17 +230,16 @@ class CudaWitness:
 
     def left_device(self) -> None:
         for comparison in self._pending:
-            if comparison.unlocked and not comparison.void and not comparison.done.query():
+            if comparison.unlocked and not comparison.void and not self._done(comparison):
                 comparison.void = True
 
     def report(self, write: Callable[..., None]) -> None:
         for result in self._void:
             write(Kind.CONTENT, b"", *result)
         self._void.clear()
-        while self._pending and self._pending[0].done.query():
+        while self._pending and self._done(self._pending[0]):
             comparison = self._pending.popleft()
-            self._events.append(comparison.done)
-            mismatched, unseen = self._told[comparison.copy].tolist()  # pinned host memory, already there
+            mismatched, unseen = self._told.numbers[comparison.copy : comparison.copy + 2]
             delta = mismatched - self._last[0], unseen - self._last[1]
             self._last = mismatched, unseen
             if comparison.void:
@@ -210,11 +255,10 @@ class CudaWitness:
                 comparison.cost,
             )
 
-    def _recorded(self) -> Any:
-        """An event after what our stream has been given so far."""
-        event = self._events.pop() if self._events else self._torch.cuda.Event()
-        event.record(self._stream)
-        return event
+    def _done(self, comparison: _Comparison) -> bool:
+        """Both counts are told: which of them arrives first is left open."""
+        told, copy = self._told.numbers, comparison.copy
+        return told[copy] != NOT_TOLD and told[copy + 1] != NOT_TOLD
 
     # -- indices ---------------------------------------------------------------------------------------------
 
@@ -222,28 +266,35 @@ class CudaWitness:
         """(host slots, device slots). Several operations are joined by a kernel on the engine's current stream, later
         than the transfer's events: ours must wait for it, or it would read rows at numbers that are not there yet.
         """
+        if len(operations) == 1:
+            return operations[0].host_indices, operations[0].device_indices
         both = joined(operations, self._torch)
-        if len(operations) > 1:
-            self._stream.wait_stream(self._torch.cuda.current_stream(self._device))
+        self._stream.wait_stream(self._torch.cuda.current_stream(self._device))
         return both
 
     def _host(self, host: Any) -> Any:
         """Host slots where the kernel can read them: pinned. A copy from pageable memory would wait for the stream."""
         if host.is_cuda:
-            return self._wide(host)
+            return self._plain(host)
         count = host.numel()
         idle = not (self._pending or self._signing)
-        if (idle or self._staged + count > STAGED) and self._stream.query():  # nothing of ours is still to read it
+        full = self._staged + count > STAGED
+        if idle and not self._loose:  # nothing of ours is still to be read
             self._staged = 0  # and what was written last is still in the processor's caches
-        fits = self._staged + count <= STAGED
-        if not fits:
+        elif (idle or full) and self._stream.query():
+            self._staged, self._loose = 0, False
+        first = self._staged
+        end = first + count
+        if end > STAGED:
             staged = self._torch.empty(count, dtype=self._torch.int64, pin_memory=True)
             staged.numpy()[:] = host.numpy()
             return self._on_device(staged)
-        first = self._staged
-        self._staged = end = first + count
-        self._staging_numbers[first:end] = host.numpy()  # a plain copy: the tensor's own starts threads
-        return self._staging[first:end]
+        self._staged = end
+        if host.dtype is self._torch.int64 and host.is_contiguous():  # straight: numpy() takes longer than the copy
+            _copied(self._staging.address + WORD * first, host.data_ptr(), WORD * count)
+        else:
+            self._staging.tensor.numpy()[first:end] = host.numpy()  # a plain copy: the tensor's own starts threads
+        return self._staging.at(first, self.kernels.direct)
 
     def _on_device(self, pinned: Any) -> Any:
         """A copy that our stream makes and owns: the pinned tensor may be dropped at any time, a kernel's may not."""
@@ -251,15 +302,15 @@ class CudaWitness:
             return pinned.to(self._device, non_blocking=True)
 
     def _rows(self, device: Any) -> Any:
-        """Device slots for our stream: kept alive until it has used them."""
+        """Device slots for our stream; to be kept until it has used them."""
         if not device.is_cuda:
             return self._on_device(device.pin_memory())
-        device.record_stream(self._stream)
-        return self._wide(device)
+        return self._plain(device)
 
-    def _wide(self, numbers: Any) -> Any:
-        """As the kernels read them: int64. Any other width would be read beyond its end."""
-        if numbers.dtype is self._torch.int64:
+    def _plain(self, numbers: Any) -> Any:
+        """As the kernels read them: int64, side by side. Anything else would be read beyond its end."""
+        if numbers.dtype is self._torch.int64 and numbers.is_contiguous():
             return numbers
+        numbers.record_stream(self._stream)
         with self._torch.cuda.stream(self._stream):
-            return numbers.to(self._torch.int64)
+            return numbers.to(self._torch.int64).contiguous()
