@@ -216,6 +216,7 @@ def main() -> int:
     options.add_argument("--at-once", type=int, default=1, help="requests to that engine at a time")
     options.add_argument("--prompt", type=int, default=PROMPT, help="tokens of each")
     options.add_argument("--answer", type=int, default=ANSWER, help="and of its answer")
+    options.add_argument("--vocabulary", type=int, default=150_000, help="tokens of its model to draw prompts from")
     options.add_argument("--gpu", help="what that engine runs on")
     options.add_argument("--what", help="that engine, for the figures' names")
     given = options.parse_args()
@@ -223,7 +224,7 @@ def main() -> int:
         options.error("--engine and --meter belong together")
     bench = form.Bench("engine_calls", given.history, given.gpu)
     if given.engine:
-        asked = Asked(given.engine, given.l1, 150_000, given.at_once, given.prompt, given.answer)
+        asked = Asked(given.engine, given.l1, given.vocabulary, given.at_once, given.prompt, given.answer)
         found = measure(asked, Meter(given.meter), given.rounds)
     else:
         found = demo(given.release, given.rounds)

@@ -249,7 +249,9 @@ def main() -> int:
     size = ("PROMPT", "ANSWER")
     parser.add_argument("--one", type=int, nargs=2, metavar=size, default=(8192, 64), help="tokens, one at a time")
     parser.add_argument("--block", type=int, default=4, help="so many of them count in a block")
-    parser.add_argument("--l1", type=int, default=0, help="tokens of L1, to measure hits; 0: do not")
+    parser.add_argument(
+        "--l1", type=int, default=0, help="tokens of L1, to measure hits; L2 has to hold four times that"
+    )
     parser.add_argument("--many", type=int, nargs=2, metavar=size, default=(2048, 32), help="tokens, of a burst")
     parser.add_argument("--at-once", type=int, default=64, help="requests of a burst")
     parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model to draw prompts from")
