@@ -151,6 +151,22 @@ def test_a_load_of_no_row_of_the_kv_pool_says_so_and_counts_nothing_twice(witnes
         assert told(gpu) == told(cpu) == [(transfer, count, 0, count)]
 
 
+@pytest.mark.parametrize("kernel", ["sign", "compare"])
+def test_a_kernel_tells_once_all_its_programs_have_read_and_not_before(witnesses, kernel):
+    gpu, *_ = witnesses()
+    rows, slots, told = torch.arange(9), torch.arange(30, 39), torch.full((2,), cuda.NOT_TOLD)
+    run = {
+        "sign": lambda: gpu.kernels.sign(rows, slots, 9, told, 7, Stream()),
+        "compare": lambda: gpu.kernels.compare(rows, slots, 9, told, Stream()),
+    }[kernel]
+    gpu._counts[2] = -1  # as if it were one program more
+    run()
+    assert told.tolist() == [cuda.NOT_TOLD] * 2
+    gpu._counts.zero_()
+    run()
+    assert told.tolist() == {"sign": [7, cuda.NOT_TOLD], "compare": [0, 9]}[kernel]
+
+
 class Jit:
     """A kernel that the interpreter runs, and that gives out a compiled one, as Triton does."""
 
