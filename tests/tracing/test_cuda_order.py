@@ -17,6 +17,7 @@ import pytest
 from hicache_tracing.records import ContentMode
 from hicache_tracing.witness import cuda
 from hicache_tracing.witness.cuda import SIGNED, CudaWitness
+from hicache_tracing.witness.pinned import Pinned
 
 RING = 100
 
@@ -151,7 +152,7 @@ def witness(monkeypatch, log):
     monkeypatch.setattr(cuda, "STAGED", RING)
     made = CudaWitness.__new__(CudaWitness)
     made._torch, made._stream, made._device = Torch(log), Stream(log, "ours"), "cuda"
-    made._told, made._staging = cuda._Pinned(SIGNED + 1, made._torch), cuda._Pinned(RING, made._torch)
+    made._told, made._staging = Pinned(SIGNED + 1, made._torch), Pinned(RING, made._torch)
     made._staged, made._loose, made._copy, made._last = 0, False, 0, (0, 0)
     made._signing, made._signings, made._pending, made._void = {}, 0, deque(), deque()
     made._mode, made._layers = ContentMode.FULL, 4

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_tracing.witness import cuda
+from hicache_tracing.witness.pinned import Pinned
 
 RING = 64
 
@@ -34,7 +35,7 @@ class Torch:
 def witness(direct):
     made = cuda.CudaWitness.__new__(cuda.CudaWitness)
     made._torch, made._device, made._stream = Torch, "cpu", SimpleNamespace(query=lambda: False)
-    made._staging, made._staged = cuda._Pinned(RING, Torch), 0
+    made._staging, made._staged = Pinned(RING, Torch), 0
     made._loose, made._pending, made._signing = False, deque(), {1: "under way"}
     made.kernels = SimpleNamespace(direct=direct)
     return made

@@ -26,11 +26,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from ctypes import PyDLL, c_int64, c_size_t, c_void_p
 from time import perf_counter_ns
 from typing import Any
 
 from hicache_tracing.records import ContentMode, Kind
+from hicache_tracing.witness.pinned import Pinned
 from hicache_tracing.witness.pools import WORD, UnwitnessableError, draw_keys, joined, row_bytes
 
 PENDING = 256  # comparisons under way at once; beyond that an operation is reported unseen
@@ -40,9 +40,6 @@ NOT_TOLD = -1  # no count
 TRIED = 5  # rows: two programs of a kernel, the second not full
 
 logger = logging.getLogger("hicache_witness")
-
-_copied = PyDLL(None).memmove  # lets no other thread run meanwhile: that would take longer than it does
-_copied.argtypes, _copied.restype = (c_void_p, c_void_p, c_size_t), None
 
 
 class _Comparison:
@@ -56,19 +53,6 @@ class _Comparison:
         self.cost = cost
         self.unlocked = False  # the engine may give the rows away
         self.void = False
-
-
-class _Pinned:
-    """int64 numbers in memory that the processor and the GPU both see."""
-
-    def __init__(self, count: int, torch: Any) -> None:
-        self.tensor = torch.zeros(count, dtype=torch.int64, pin_memory=True)
-        self.address: int = self.tensor.data_ptr()
-        self.numbers = (c_int64 * count).from_address(self.address)
-
-    def at(self, first: int, direct: bool) -> Any:
-        """For a kernel: a tensor, or, as all that is launched directly needs, an address, which is much faster made."""
-        return self.address + WORD * first if direct else self.tensor[first:]
 
 
 class CudaWitness:
@@ -89,8 +73,8 @@ class CudaWitness:
             raise UnwitnessableError("layers of different row sizes")
         self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
         self._counts = torch.zeros(3, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
-        self._told = _Pinned(SIGNED + 1, torch)
-        self._staging = _Pinned(STAGED, torch)
+        self._told = Pinned(SIGNED + 1, torch)
+        self._staging = Pinned(STAGED, torch)
         self.signatures = torch.zeros(slots, dtype=torch.int64, device=device)
         self.keys = torch.cat(draw_keys(buffers, torch)).to(device)
         self.kernels = Kernels(
@@ -290,10 +274,7 @@ class CudaWitness:
             staged.numpy()[:] = host.numpy()
             return self._on_device(staged)
         self._staged = end
-        if host.dtype is self._torch.int64 and host.is_contiguous():  # straight: numpy() takes longer than the copy
-            _copied(self._staging.address + WORD * first, host.data_ptr(), WORD * count)
-        else:
-            self._staging.tensor.numpy()[first:end] = host.numpy()  # a plain copy: the tensor's own starts threads
+        self._staging.write(first, host, count)
         return self._staging.at(first, self.kernels.direct)
 
     def _on_device(self, pinned: Any) -> Any:
