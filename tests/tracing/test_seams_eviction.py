@@ -9,7 +9,7 @@ from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.records import EvictCause, Kind, SeamState, Tier
 
 from .engines import engine as running
-from .moves import OTHER, PROMPT, runs
+from .moves import LONGER, OTHER, PROMPT, runs
 from .ring import Ring
 
 
@@ -119,6 +119,22 @@ class TestOfANodeWhoseBackupWasSeen:
     def test_it_is_asked_once(self, asked, event):
         questions, written, kept = asked(event)
         assert (questions, kept) == (1, written)
+
+    def test_who_was_asked_is_not_asked_again(self, tmp_path, monkeypatch):
+        with running("v0523", tmp_path) as engine:
+            asked, told = [], type(engine.tree.tree_core).build_hicache_transfers
+            engine.serve("first", PROMPT)
+            engine.session.host_copies.forget()
+            engine.scheduler.evict(300)
+            engine.serve("again", LONGER)
+            monkeypatch.setattr(
+                type(engine.tree.tree_core),
+                "build_hicache_transfers",
+                lambda *given: asked.append(given) or told(*given),
+            )
+            engine.scheduler.evict(301)
+            first, *_, again = (record for record in engine.ring().of(Kind.EVICT) if record.named()["tokens"] == 300)
+            assert (asked, runs(again)) == ([], runs(first))
 
 
 def test_of_what_nobody_holds(release, tmp_path):

@@ -1,4 +1,4 @@
-"""Where the last backup of each tree node put its rows: host slots that need not be asked for when the node is evicted.
+"""Where the host copy of each tree node lies: slots that need not be asked for, or asked for again, when it is evicted.
 
 To ask costs an engine function and several of torch, whose code a forward pass has pushed out of the processor's
 caches by then. What is remembered holds as long as the node is as large as it was: trees number their nodes and never
@@ -20,7 +20,7 @@ class HostCopies:
         self._of: dict[int, tuple[int, Runs]] = {}
 
     def remember(self, node: int, tokens: int, runs: Runs) -> None:
-        """A backup of this many tokens was accepted."""
+        """A backup of this many tokens was accepted, or the engine was asked."""
         if len(runs[2]) > MAX_PACKED or not runs[1] or node < 0:  # a negative one is nobody's
             self._of.pop(node, None)
             return

@@ -18,8 +18,9 @@ from hicache_tracing.first_tokens import FirstTokens
 from hicache_tracing.guard import Gate, Seam, say
 from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.identity import identity_of
+from hicache_tracing.load_scope import LoadScope
 from hicache_tracing.recorder import Recorder
-from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, LoadBackOutcome, SeamState
+from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, SeamState
 from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
@@ -38,17 +39,6 @@ MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine
 
 def _nowhere(*_: object, **__: object) -> None:
     """The recorder's ``write`` while there is no recorder."""
-
-
-class LoadScope:
-    """What happens inside one init_load_back, so that its outcome can be told."""
-
-    __slots__ = ("evicted", "refused", "requested")
-
-    def __init__(self) -> None:
-        self.requested = 0
-        self.refused = 0
-        self.evicted = 0
 
 
 class Transfers:
@@ -288,17 +278,3 @@ class Session:
                 self.witness.load_finished(transfer_id)
         nanoseconds = dialects.device_ns(ack) if finished else ABSENT
         self.write(TRANSFER_DONE, b"", transfer_id, direction, tokens, size, nanoseconds, finished)
-
-    def outcome(self, scope: LoadScope, promised: int, loaded: int, threshold: int, quota: int) -> LoadBackOutcome:
-        """Why a promise was kept or not, from what was seen inside init_load_back."""
-        if loaded > 0:
-            return LoadBackOutcome.LOADED
-        if promised <= 0 and not scope.requested:
-            return LoadBackOutcome.NOTHING
-        if scope.refused or scope.evicted:
-            return LoadBackOutcome.NO_ROOM
-        if threshold != ABSENT and promised < threshold:
-            return LoadBackOutcome.BELOW_THRESHOLD
-        if quota != ABSENT and promised > quota:
-            return LoadBackOutcome.OVER_QUOTA
-        return LoadBackOutcome.UNKNOWN

@@ -52,6 +52,7 @@ def _kept_in(session: Session, tree: Any, node: Any, node_id: int, tokens: int) 
     try:
         slots = dialects.host_slots(tree, node)
         kept = host_runs(slots, session.page) if slots is not None else (0, 0, b"")
+        session.host_copies.remember(node_id, tokens, kept)
     except Exception as error:
         reading.fault(error)
         return 0, 0, b""

@@ -7,9 +7,10 @@ from typing import Any
 from hicache_tracing import dialects
 from hicache_tracing.cache_classes import TREES
 from hicache_tracing.guard import Steps
+from hicache_tracing.load_scope import LoadScope
 from hicache_tracing.records import Kind, LoadBackOutcome
 from hicache_tracing.seams.base import Target, argument
-from hicache_tracing.session import LoadScope, Session
+from hicache_tracing.session import Session
 
 LOAD_BACK = Kind.LOAD_BACK
 
@@ -40,7 +41,7 @@ def load_back(session: Session) -> Steps:
             loaded, outcome = 0, LoadBackOutcome.BUFFER_MODE
         else:
             loaded = dialects.loaded_tokens(result)
-            outcome = session.outcome(scope, promised, loaded, threshold, quota)
+            outcome = scope.outcome(promised, loaded, threshold, quota)
         if outcome is LoadBackOutcome.NOTHING:
             return
         session.write(LOAD_BACK, key, promised, loaded, outcome, node, threshold, quota, scope.evicted, scope.refused)
