@@ -64,7 +64,8 @@ HOW_READ = """
 - A figure is one run's. Spread is what the run itself saw: percentiles over calls or scrapes, or an interval of 95 %.
 - A **target** was set before the measurement and is not moved. A missed one is shown as **missed**.
 - **Loaded** says how much of the machine's cores other processes took during the run: times are then too long. Runs
-  without it had the machine to themselves, or it was not noted.
+  without it had the machine to themselves, or it was not noted. An engine that is asked from outside is one of the
+  others, and one with a GPU takes a core even while nobody asks it anything.
 - Everything marked "stand-in" was measured without the real thing, and what stands in for it is named in the text.
 - Times inside a process are processor time or CLOCK_MONOTONIC; what a measurement itself adds (the clock, an empty
   call) is subtracted where the text says so.
