@@ -20,7 +20,6 @@ out of the processor's caches when it is called. In a loop the same calls take a
 
 from __future__ import annotations
 
-import random
 import statistics
 import struct
 import sys
@@ -32,6 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import asking
 import form
 import httpx
 import numpy as np
@@ -131,25 +131,18 @@ class Client:
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
-        self._chance = random.Random(1)
         self._http = httpx.Client(base_url=asked.url, timeout=300, trust_env=False, limits=httpx.Limits())
         self._threads = ThreadPoolExecutor(asked.at_once)
 
     def draw(self) -> list[list[int]]:
         """New prompts, as many as are asked at once."""
-        words = range(10, self.asked.vocabulary)
-        return [self._chance.choices(words, k=self.asked.prompt) for _ in range(self.asked.at_once)]
+        return [asking.new_prompt(self.asked.vocabulary, self.asked.prompt) for _ in range(self.asked.at_once)]
 
     def ask(self, prompts: list[list[int]]) -> list[int]:
         """Cached tokens of each."""
-        found = list(self._threads.map(self._one, prompts))
+        found = list(self._threads.map(lambda ids: asking.ask(self._http, ids, self.asked.answer), prompts))
         time.sleep(SETTLE)  # the backup of what it computed ends after the answer
         return found
-
-    def _one(self, ids: list[int]) -> int:
-        sampling = {"temperature": 0, "max_new_tokens": self.asked.answer, "ignore_eos": True}
-        reply = self._http.post("/generate", json={"input_ids": ids, "sampling_params": sampling})
-        return int(reply.raise_for_status().json()["meta_info"]["cached_tokens"])
 
 
 def one_round(client: Client, meter: Meter) -> Iterator[Passed]:
@@ -216,7 +209,7 @@ def main() -> int:
     options.add_argument("--at-once", type=int, default=1, help="requests to that engine at a time")
     options.add_argument("--prompt", type=int, default=PROMPT, help="tokens of each")
     options.add_argument("--answer", type=int, default=ANSWER, help="and of its answer")
-    options.add_argument("--vocabulary", type=int, default=150_000, help="tokens of its model to draw prompts from")
+    options.add_argument("--vocabulary", type=int, default=asking.VOCABULARY, help="tokens of its model to draw from")
     options.add_argument("--gpu", help="what that engine runs on")
     options.add_argument("--what", help="that engine, for the figures' names")
     given = options.parse_args()

@@ -34,17 +34,18 @@ import asyncio
 import json
 import math
 import os
-import random
 import signal
 import statistics
 import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 import aiohttp
+import asking
 import form
 import numpy as np
 from scipy import stats
@@ -58,6 +59,13 @@ Pairs = dict[str, list[tuple[float, float]]]
 """(in, out) of each figure."""
 Switch = Callable[[bool], Awaitable[None]]
 Draw = Callable[[int], list[int]]
+
+
+class Size(NamedTuple):
+    """Tokens of one request."""
+
+    prompt: int
+    answer: int
 
 
 class Took(NamedTuple):
@@ -76,8 +84,7 @@ class Engine:
 
     async def ask(self, ids: list[int], tokens: int = 1, cached: Literal["device", "host"] | None = None) -> Took:
         """``cached``: where most of it is to be found; None: nowhere. Raises SystemExit where it is not so."""
-        sampling = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
-        body = json.dumps({"input_ids": ids, "stream": True, "sampling_params": sampling}).encode()
+        body = json.dumps(asking.request(ids, tokens, stream=True)).encode()
         kind = {"Content-Type": "application/json"}
         began = time.perf_counter()
         first, told = 0.0, b"{}"
@@ -126,18 +133,17 @@ class Block(Protocol):
 
 
 class OneAtATime:
-    def __init__(self, engine: Engine, draw: Draw, size: tuple[int, int], count: int, l1: int) -> None:
-        self._engine, self._draw = engine, draw
-        self._prompt, self._answer = size
+    def __init__(self, engine: Engine, draw: Draw, size: Size, count: int, l1: int) -> None:
+        self._engine, self._draw, self._size = engine, draw, size
         self._count, self._l1 = count, l1
         self._past: dict[bool, deque[tuple[int, list[int]]]] = {True: deque(), False: deque()}
         """What was stored with the seams in, and with them out, is loaded so: oldest first, with when it was asked."""
 
     async def __call__(self, on: bool) -> Figures:
-        await self._ask(self._draw(self._prompt))
+        await self._ask(self._draw(self._size.prompt))
         took: dict[str, list[Took]] = {}
         for _ in range(self._count):
-            ids = self._draw(self._prompt)
+            ids = self._draw(self._size.prompt)
             took.setdefault("cold", []).append(await self._ask(ids))
             if not self._l1:
                 continue
@@ -149,45 +155,44 @@ class OneAtATime:
         found: Figures = {}
         for kind, times in took.items():
             whole = statistics.fmean(one.whole for one in times)
-            name = f"1 at once, {kind} ({self._prompt:,} + {self._answer} tokens)"
-            found |= figures(name, times, 1 / whole)
+            found |= figures(f"1 at once, {kind}", self._size, times, 1 / whole)
         return found
 
     async def _ask(self, ids: list[int], cached: Literal["device", "host"] | None = None) -> Took:
-        return await self._engine.ask(ids, self._answer, cached)
+        return await self._engine.ask(ids, self._size.answer, cached)
 
 
 class Burst:
-    def __init__(self, engine: Engine, draw: Draw, size: tuple[int, int], count: int, ahead: int) -> None:
-        self._engine, self._draw = engine, draw
-        self._prompt, self._answer = size
+    def __init__(self, engine: Engine, draw: Draw, size: Size, count: int, ahead: int) -> None:
+        self._engine, self._draw, self._size = engine, draw, size
         self._count, self._ahead = count, ahead
 
     async def __call__(self, on: bool) -> Figures:
-        prompts = [self._draw(self._prompt) for _ in range(self._count)]
+        prompts = [self._draw(self._size.prompt) for _ in range(self._count)]
         before = asyncio.create_task(self._engine.ask(self._draw(self._ahead)))
         await asyncio.sleep(AHEAD)
         began = time.perf_counter()
-        times = await asyncio.gather(*(self._engine.ask(ids, self._answer) for ids in prompts))
+        times = await asyncio.gather(*(self._engine.ask(ids, self._size.answer) for ids in prompts))
         rate = self._count / (time.perf_counter() - began)
         await before
-        return figures(f"{self._count} at once, cold ({self._prompt:,} + {self._answer} tokens)", times, rate)
+        return figures(f"{self._count} at once, cold", self._size, times, rate)
 
 
-def figures(name: str, times: list[Took], rate: float) -> Figures:
+def figures(kind: str, size: Size, times: list[Took], rate: float) -> Figures:
+    """By name, which every run with such requests gives them: only so can runs be pooled."""
+    name = f"{kind} ({size.prompt:,} + {size.answer} tokens)"
     return {f"{name}, TTFT": statistics.fmean(one.first for one in times), f"{name}, requests a second": rate}
 
 
 async def measure(given: argparse.Namespace) -> Pairs:
-    chance = random.Random()
-    draw: Draw = lambda count: chance.choices(range(10, given.vocabulary), k=count)  # noqa: E731
+    draw: Draw = partial(asking.new_prompt, given.vocabulary)
     limits = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(300)) as session:
         engine = Engine(given.engine, session)
         switch = seams(given.switch) if given.switch else lambda on: engine.trace(int(on))
         blocks: dict[str, Block] = {
-            "one": OneAtATime(engine, draw, tuple(given.one), given.block, given.l1),
-            "many": Burst(engine, draw, tuple(given.many), given.at_once, given.one[0]),
+            "one": OneAtATime(engine, draw, Size(*given.one), given.block, given.l1),
+            "many": Burst(engine, draw, Size(*given.many), given.at_once, given.one[0]),
         }
         try:
             return await take_turns([blocks[name] for name in given.parts], switch, given.seconds)
@@ -254,7 +259,7 @@ def main() -> int:
     )
     parser.add_argument("--many", type=int, nargs=2, metavar=size, default=(2048, 32), help="tokens, of a burst")
     parser.add_argument("--at-once", type=int, default=64, help="requests of a burst")
-    parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model to draw prompts from")
+    parser.add_argument("--vocabulary", type=int, default=asking.VOCABULARY, help="tokens of the model to draw from")
     parser.add_argument("--seconds", type=float, default=300, help="begin no further pair after this time")
     parser.add_argument("--raw", type=Path, help="write every single pair to this file")
     parser.add_argument("--gpu", help="what the engine runs on")

@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import engine_overhead
 import form
-from engine_overhead import Figures, Took
+from engine_overhead import Figures, Size, Took
 
 NOISE = (0.7, 0.8, 0.9, 1.0, 1 / 0.9, 1 / 0.8, 1 / 0.7)
 
@@ -75,7 +75,7 @@ async def test_the_kind_of_block_that_has_had_less_time_is_next(engine: Engine) 
 
 
 async def test_one_at_a_time_the_first_after_a_switch_does_not_count(engine: Engine) -> None:
-    found = await engine_overhead.OneAtATime(engine, engine.draw, (100, 5), count=2, l1=0)(True)
+    found = await engine_overhead.OneAtATime(engine, engine.draw, Size(100, 5), count=2, l1=0)(True)
     assert engine.asked == [(100, None)] * 3
     assert found == {
         "1 at once, cold (100 + 5 tokens), TTFT": 2.5,
@@ -84,7 +84,7 @@ async def test_one_at_a_time_the_first_after_a_switch_does_not_count(engine: Eng
 
 
 async def test_a_host_hit_is_of_what_the_same_half_stored_and_l1_has_lost(engine: Engine) -> None:
-    block = engine_overhead.OneAtATime(engine, engine.draw, (100, 5), count=1, l1=350)
+    block = engine_overhead.OneAtATime(engine, engine.draw, Size(100, 5), count=1, l1=350)
     for on in (True, False, False):
         await block(on)
     assert "host" not in {cached for _, cached in engine.asked}
@@ -97,7 +97,7 @@ async def test_a_host_hit_is_of_what_the_same_half_stored_and_l1_has_lost(engine
 
 
 async def test_a_burst_finds_the_engine_at_work_that_does_not_count(engine: Engine) -> None:
-    found = await engine_overhead.Burst(engine, engine.draw, (100, 5), count=3, ahead=400)(True)
+    found = await engine_overhead.Burst(engine, engine.draw, Size(100, 5), count=3, ahead=400)(True)
     assert engine.asked == [(400, None)] + [(100, None)] * 3
     assert found["3 at once, cold (100 + 5 tokens), TTFT"] == 3
 
