@@ -41,6 +41,11 @@ def event() -> torch.cuda.Event:
     return marker
 
 
+def ack() -> SimpleNamespace:
+    """As the engine has one of each transfer: everything launched so far is done before it."""
+    return SimpleNamespace(start_event=event(), finish_event=event())
+
+
 def gpu_ms(run: object, repeats: int = 20) -> float:
     """The GPU is kept busy while the work is launched: else what the launch takes the processor would be measured."""
     times = []
@@ -74,11 +79,11 @@ def cost(mode: ContentMode, buffers: list[torch.Tensor]) -> dict[str, float]:
     torch.cuda.synchronize()
     calls: dict[str, list[float]] = {"backed_up": [], "loaded": [], "loaded_scattered": [], "report": []}
     for transfer in range(60):
-        ack = SimpleNamespace(start_event=event(), finish_event=event())
+        fences = ack()
         for name in ("backed_up", "loaded", "loaded_scattered"):
             where = scattered if name.endswith("scattered") else host
             began = time.perf_counter_ns()
-            getattr(witness, name.removesuffix("_scattered"))(transfer, [operation(rows, where)], ack)
+            getattr(witness, name.removesuffix("_scattered"))(transfer, [operation(rows, where)], fences)
             calls[name].append((time.perf_counter_ns() - began) / 1e3)
         torch.cuda.synchronize()
         witness.backup_finished(transfer)
@@ -101,11 +106,11 @@ def cold(witness: CudaWitness, rows: torch.Tensor) -> dict[str, float]:
     for transfer in range(60):
         for name, times in calls.items():
             one = operation(rows[:FEWER_TOKENS].clone(), torch.arange(1000, 1000 + FEWER_TOKENS))
-            ack = SimpleNamespace(start_event=event(), finish_event=event())
+            fences = ack()
             call = getattr(witness, name)
             other.sum()
             began = time.perf_counter_ns()
-            call(transfer, [one], ack)
+            call(transfer, [one], fences)
             times.append((time.perf_counter_ns() - began) / 1e3)
             torch.cuda.synchronize()
         witness.backup_finished(transfer)
@@ -119,15 +124,14 @@ def seen(buffers: list[torch.Tensor]) -> dict[str, object]:
     rows, host = torch.arange(100, 1100, device="cuda"), torch.arange(5000, 6000)
 
     def result() -> tuple[int, int]:
-        ack = SimpleNamespace(start_event=event(), finish_event=event())
-        witness.loaded(1, [operation(rows, host)], ack)
+        witness.loaded(1, [operation(rows, host)], ack())
         torch.cuda.synchronize()
         told: list[tuple[int, ...]] = []
         witness.report(lambda *record: told.append(record))
         return told[0][4], told[0][5]
 
     found: dict[str, object] = {"never backed up": result()}
-    witness.backed_up(1, [operation(rows, host)], SimpleNamespace(start_event=event()))
+    witness.backed_up(1, [operation(rows, host)], ack())
     torch.cuda.synchronize()
     witness.backup_finished(1)
     found["intact"] = result()
@@ -168,10 +172,9 @@ def recompiles() -> int:
     for count in (1, 2, 7, 16, 64, 100, 1000, 2048):
         for start in (0, 1, 3, 16):
             for host in (torch.arange(start, start + count), torch.randperm(4096)[:count]):
-                witness.backed_up(
-                    1, [operation(rows[start : start + count], host)], SimpleNamespace(start_event=event())
-                )
-                witness.loaded(1, [operation(rows[start : start + count], host)], SimpleNamespace(finish_event=event()))
+                one = operation(rows[start : start + count], host)
+                witness.backed_up(1, [one], ack())
+                witness.loaded(1, [one], ack())
     torch.cuda.synchronize()
     return compiled() - before
 
