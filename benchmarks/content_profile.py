@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import form
 import httpx
 import matplotlib as mpl
+from asking import VOCABULARY, ask, new_prompt
 from matplotlib.figure import Figure
 
-READS, VOCABULARY, ANSWER = 5, 150_000, 4
+READS, ANSWER = 5, 4
 COMPARE = "_compare"
 LANES = {"copy L2 to L1": "#4c78a8", "the engine's own kernels": "#888888", "comparison": "#2a7f4f"}
 AROUND = 0.25  # of the picture's width shown before the copy and after the comparison
@@ -41,7 +42,7 @@ class Kernel(NamedTuple):
 
 
 class Read(NamedTuple):
-    """One transfer from the host and its comparison, with what else ran on the GPU."""
+    """One transfer from the host and its comparison, with what else ran on the GPU; each in the order of beginnings."""
 
     copies: list[Kernel]
     comparison: Kernel
@@ -50,68 +51,61 @@ class Read(NamedTuple):
     @property
     def gap_us(self) -> float:
         """From the end of the copy to the beginning of the comparison."""
-        return self.comparison.begin - max(copy.end for copy in self.copies)
+        return self.comparison.begin - self.copies[-1].end
 
     @property
     def beside(self) -> float:
         """The share of the comparison's time in which a kernel of the engine's ran too."""
         begin, end = self.comparison.begin, self.comparison.end
         covered, reached = 0.0, begin
-        for kernel in sorted(self.others, key=lambda kernel: kernel.begin):
+        for kernel in self.others:
             covered += max(0.0, min(kernel.end, end) - max(kernel.begin, reached))
             reached = max(reached, min(kernel.end, end))
         return covered / (end - begin)
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
-    """What ran on the GPU, from a trace's events (Chrome's format)."""
-    return [
+    """What ran on the GPU, from a trace's events (Chrome's format), in the order of beginnings."""
+    found = [
         Kernel(event["name"], event["args"]["stream"], event["ts"], event["ts"] + event["dur"])
         for event in events
         if event.get("ph") == "X" and event.get("cat") in ("kernel", "gpu_memcpy")
     ]
+    return sorted(found, key=attrgetter("begin"))
 
 
 def reads(found: Sequence[Kernel]) -> list[Read]:
     """Each comparison with the copies on the stream that copied last before it: by kernels of SGLang's, or by CUDA."""
-    ours = {kernel.stream for kernel in found if kernel.name == COMPARE}
-    others = [kernel for kernel in found if kernel.stream not in ours]
-    by_kernel = any("transfer" in kernel.name for kernel in others)
-    word = "transfer" if by_kernel else "HtoD"
-    copies = [kernel for kernel in others if word in kernel.name]
-    rest = [kernel for kernel in others if word not in kernel.name]
+    comparisons = [kernel for kernel in found if kernel.name == COMPARE]
+    ours = {kernel.stream for kernel in comparisons}
+    engines = [kernel for kernel in found if kernel.stream not in ours]
+    word = "transfer" if any("transfer" in kernel.name for kernel in engines) else "HtoD"
+    copies = [kernel for kernel in engines if word in kernel.name]
+    others = [kernel for kernel in engines if word not in kernel.name]
     told, since = [], float("-inf")
-    for comparison in sorted((kernel for kernel in found if kernel.name == COMPARE), key=lambda kernel: kernel.begin):
+    for comparison in comparisons:
         before = [copy for copy in copies if since < copy.begin < comparison.begin]
         if before:
-            stream = max(before, key=lambda copy: copy.begin).stream
-            its = [copy for copy in before if copy.stream == stream]
-            told.append(Read(its, comparison, rest))
+            its = [copy for copy in before if copy.stream == before[-1].stream]
+            told.append(Read(its, comparison, others))
         since = comparison.end
     return told
 
 
 def profile(url: str, l1: int, prompt: int) -> list[Read]:
-    chance = random.Random()
-    draw = lambda: chance.choices(range(10, VOCABULARY), k=prompt)  # noqa: E731
+    """``l1`` and ``prompt`` in tokens. Raises SystemExit where a prompt was in no cache."""
     found: list[Read] = []
-    with httpx.Client(base_url=url, timeout=300, trust_env=False) as client, tempfile.TemporaryDirectory() as folder:
-
-        def ask(ids: list[int]) -> int:
-            sampling = {"temperature": 0, "max_new_tokens": ANSWER, "ignore_eos": True}
-            reply = client.post("/generate", json={"input_ids": ids, "sampling_params": sampling}).raise_for_status()
-            return int(reply.json()["meta_info"]["cached_tokens"])
-
+    with httpx.Client(base_url=url, timeout=300, trust_env=False) as engine, tempfile.TemporaryDirectory() as folder:
         for number in range(READS):
-            ids, traces = draw(), Path(folder) / str(number)
-            ask(ids)
+            ids, traces = new_prompt(VOCABULARY, prompt), Path(folder) / str(number)
+            ask(engine, ids, ANSWER)
             for _ in range(l1 // prompt + 1):
-                ask(draw())
+                ask(engine, new_prompt(VOCABULARY, prompt), ANSWER)
             begin = {"output_dir": str(traces), "activities": ["GPU"]}
-            client.post("/start_profile", json=begin).raise_for_status()
-            cached = ask(ids)
+            engine.post("/start_profile", json=begin).raise_for_status()
+            cached = ask(engine, ids, ANSWER)
             time.sleep(0.2)  # the comparison may end after the answer's last token
-            client.post("/stop_profile").raise_for_status()
+            engine.post("/stop_profile").raise_for_status()
             if not cached:
                 raise SystemExit("these figures mean nothing: the prompt was asked for again, and was not cached")
             found += reads(kernels(trace(traces)))

@@ -38,6 +38,12 @@ def test_a_read_is_its_copies_its_comparison_and_the_engine() -> None:
     assert {kernel.name for kernel in read.others} == {"gemm", "Memcpy HtoD (Pinned -> Device)"}
 
 
+def test_in_which_order_a_profiler_writes_its_events_makes_no_difference() -> None:
+    assert content_profile.kernels(TRACE[::-1]) == content_profile.kernels(TRACE)
+    begins = [kernel.begin for kernel in content_profile.kernels(TRACE)]
+    assert begins == sorted(begins)
+
+
 def test_the_engine_went_on_during_all_of_it_counted_once_where_kernels_overlap() -> None:
     [read] = content_profile.reads(content_profile.kernels(TRACE))
     assert read.beside == pytest.approx(1.0)
