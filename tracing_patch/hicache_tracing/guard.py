@@ -21,7 +21,7 @@ Idle = Callable[[tuple[Any, ...]], bool]
 
 
 class Gate:
-    """Of a function that polls: shut while nothing of ours is under way that a call of it could end."""
+    """Of a function that is called all the time: shut while nothing of ours is under way that a call could end."""
 
     __slots__ = ("open",)
 
