@@ -35,6 +35,17 @@ class TestWhichTreeItIs:
         wrapper = SimpleNamespace(inner=tree, cache_controller=None)
         assert dialects.hicache_tree(scheduler(wrapper)) is tree
 
+    def test_also_behind_one_that_gives_out_what_the_tree_within_has(self):
+        """0.5.10: its reset is told of the tree within."""
+
+        class Wrapper:
+            inner = SimpleNamespace(cache_controller=CONTROLLER)
+
+            def __getattr__(self, name):
+                return getattr(self.inner, name)
+
+        assert dialects.hicache_tree(scheduler(Wrapper())) is Wrapper.inner
+
     def test_a_tree_that_has_a_controller_is_itself_whatever_it_keeps(self):
         tree = SimpleNamespace(cache_controller=CONTROLLER, inner=object())
         assert dialects.hicache_tree(scheduler(tree)) is tree

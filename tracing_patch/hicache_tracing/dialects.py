@@ -62,10 +62,13 @@ def aborted(req: Any) -> bool:
 
 
 def hicache_tree(scheduler: Any) -> Any:
-    """The radix cache behind the scheduler; a streaming-session wrapper keeps it in ``inner``."""
+    """The radix cache behind the scheduler; a streaming-session wrapper (0.5.10) keeps it in ``inner``, and gives out
+    what that has as if it were its own.
+    """
     tree = getattr(scheduler, "tree_cache", None)
     inner = getattr(tree, "inner", None)
-    return tree if inner is None or getattr(tree, "cache_controller", None) is not None else inner
+    nearest = tree if inner is None else inner
+    return next((one for one in (inner, tree) if getattr(one, "cache_controller", None) is not None), nearest)
 
 
 def full_tokens(tracker: Any) -> int:
