@@ -7,6 +7,8 @@ import pytest
 from hicache_tracing.guard import FAULTS_ALLOWED
 from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.records import EvictCause, Kind, SeamState, Tier
+from hicache_tracing.seams import ALL
+from hicache_tracing.told import COPIES, function_of
 
 from .engines import engine as running
 from .moves import LONGER, OTHER, PROMPT, runs
@@ -113,8 +115,9 @@ class TestOfANodeWhoseBackupWasSeen:
             lambda engine: engine.tree.detach_storage_backend(),
             lambda engine: engine.session.seams[1].fault(ValueError("of ours")),
             lambda engine: engine.session.host_copies.remember(1, 299, (0, 1, b"")),
+            lambda engine: setattr(engine.session, "tree", None),
         ],
-        ids=["storage was detached", "a seam failed", "the node was split"],
+        ids=["storage was detached", "a seam failed", "the node was split", "it is of another tree"],
     )
     def test_it_is_asked_once(self, asked, event):
         questions, written, kept = asked(event)
@@ -135,6 +138,27 @@ class TestOfANodeWhoseBackupWasSeen:
             engine.scheduler.evict(301)
             first, *_, again = (record for record in engine.ring().of(Kind.EVICT) if record.named()["tokens"] == 300)
             assert (asked, runs(again)) == ([], runs(first))
+
+    @pytest.mark.parametrize("how", ["switched off", "tripped"])
+    @pytest.mark.parametrize("function", COPIES)
+    def test_where_nobody_tells_of_other_copies_it_is_asked_each_time(self, tmp_path, function, how):
+        """Under write_back a tree gives up the host copy of a node that is on the device, and makes another one later;
+        after a reset another node may have its number.
+        """
+        off = frozenset(target.seam for target in ALL if target.name == function and how == "switched off")
+        with running("v0523", tmp_path, {"seams_off": off}) as engine:
+            for seam in engine.session.seams:
+                if how == "tripped" and function_of(seam.name) == function:
+                    for _ in range(FAULTS_ALLOWED):
+                        seam.fault(ValueError("of ours"))
+            engine.serve("first", PROMPT)
+            engine.scheduler.evict(300)
+            engine.serve("again", LONGER)
+            node = next(node for node in engine.tree.tree_core.nodes.values() if len(node.key) == 300)
+            node.host = node.host + 1000
+            engine.scheduler.evict(301)
+            first, again = (runs(record) for record in engine.ring().of(Kind.EVICT) if record.named()["tokens"] == 300)
+            assert again == [(slot + 1000, count) for slot, count in first]
 
 
 def test_of_what_nobody_holds(release, tmp_path):

@@ -4,7 +4,7 @@ To ask costs an engine function and several of torch, whose code a forward pass 
 caches by then. What is remembered holds as long as the node is as large as it was: trees number their nodes and never
 give a number twice, a split leaves the old number to a smaller node, and a copy made anew is a backup anew. Storage
 alone fills a node without one: while it is attached the engine is asked. When it comes or goes, when the tree is reset
-and when a seam has failed, everything is forgotten.
+and when a seam has failed, everything is forgotten. Where one of these is not told, nothing is remembered.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ MAX_PACKED = 256  # bytes of runs, 32 of them; of a node in more pieces the engi
 
 class HostCopies:
     def __init__(self) -> None:
+        self.told = True  # whether we are told of all that moves a copy
         self._of: dict[int, tuple[int, Runs]] = {}
 
     def remember(self, node: int, tokens: int, runs: Runs) -> None:
         """A backup of this many tokens was accepted, or the engine was asked."""
+        if not self.told:
+            return
         if len(runs[2]) > MAX_PACKED or not runs[1] or node < 0:  # a negative one is nobody's
             self._of.pop(node, None)
             return

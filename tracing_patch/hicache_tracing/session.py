@@ -108,6 +108,7 @@ class Session:
         self.tree = dialects.hicache_tree(scheduler)
         self.controller = getattr(self.tree, "cache_controller", None)
         self.page = dialects.page_size(self.tree)
+        self.host_copies.told = told.all_told(told.COPIES, self.seams, self._cache())
         if self.recorder is None:
             return
         content = self._witness_content()
@@ -175,8 +176,11 @@ class Session:
                 transfers.told, transfers.start.open = False, True
             self.first_tokens.untold()
             self.host_copies.forget()
+            function = told.function_of(seam.name)
+            if function in told.COPIES and seam.state is SeamState.TRIPPED:
+                self.host_copies.told = False
             recorder.write(Kind.SEAM_FAULT, b"", index, seam.state, seam.faults)
-            if self.witness is not None and told.function_of(seam.name) in told.VOIDING_FUNCTIONS:
+            if self.witness is not None and function in told.VOIDING_FUNCTIONS:
                 self.signing = self.signing and seam.state is not SeamState.TRIPPED
                 self.witness.forget()
 

@@ -39,6 +39,10 @@ line is needed, the last only where storage can be attached. Were one of them mi
 STORAGE = VOIDING[-1]
 ALSO_VOIDING = ("_demote", "_evict_regular", "_drop_subtree_no_host")
 """The same, where an engine has them."""
+COPIES = ("write", "reset", "detach_storage_backend")
+"""Engine functions whose seams tell that the host copy of a node, by its number, may lie elsewhere by now; all that an
+engine has are needed. Were one of them missed, an eviction would name slots that hold something else.
+"""
 VOIDING_FUNCTIONS = frozenset((*ALSO_VOIDING, *(function for line in VOIDING for function in line)))
 
 
@@ -75,6 +79,12 @@ def lacking(needed: Iterable[tuple[str, ...]], seams: Iterable[Seam], parts: tup
     told = {function_of(name) for name in in_use(seams, parts)}
     lines = [line for line in needed if told.isdisjoint(line)]
     return [" or ".join(line) for line in lines if line is not STORAGE or _may_store(parts)]
+
+
+def all_told(functions: Iterable[str], seams: Iterable[Seam], parts: tuple[Any, ...]) -> bool:
+    """Whether each of these functions that the engine's tree or controller has is told of."""
+    told = {function_of(name) for name in in_use(seams, parts)}
+    return all(function in told or not any(hasattr(part, function) for part in parts) for function in functions)
 
 
 def _runs(seam: Seam, parts: tuple[Any, ...]) -> bool:

@@ -42,7 +42,8 @@ def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: b
 
 def _kept_in(session: Session, tree: Any, node: Any, node_id: int, tokens: int) -> Runs:
     """Runs of the host slots that keep the copy. A node whose slots cannot be read leaves them unknown, and no more."""
-    if not getattr(tree, "enable_storage", False):  # which puts rows into nodes that no backup tells of
+    ours = tree is session.tree  # else its numbers are of other nodes
+    if ours and not getattr(tree, "enable_storage", False):  # which puts rows into nodes that no backup tells of
         known = session.host_copies.of(node_id, tokens)
         if known is not None:
             return known
@@ -52,7 +53,8 @@ def _kept_in(session: Session, tree: Any, node: Any, node_id: int, tokens: int) 
     try:
         slots = dialects.host_slots(tree, node)
         kept = host_runs(slots, session.page) if slots is not None else (0, 0, b"")
-        session.host_copies.remember(node_id, tokens, kept)
+        if ours:
+            session.host_copies.remember(node_id, tokens, kept)
     except Exception as error:
         reading.fault(error)
         return 0, 0, b""
