@@ -6,6 +6,7 @@ ends the engine.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import deque
 from contextlib import contextmanager
@@ -16,8 +17,7 @@ import pytest
 
 from hicache_tracing.records import ContentMode
 from hicache_tracing.witness import cuda
-from hicache_tracing.witness.cuda import SIGNED, CudaWitness
-from hicache_tracing.witness.pinned import Pinned
+from hicache_tracing.witness.cuda import CudaWitness
 
 RING = 100
 
@@ -47,6 +47,11 @@ class Tensor:
     def __getitem__(self, part):
         return Tensor(self.log, self.memory[part], is_cuda=self.is_cuda)
 
+    def zero_(self): ...
+
+    def index_fill_(self, _dim, slots, _value):
+        self.log.append(f"unsees {list(slots.memory)}")
+
     def record_stream(self, stream):
         self.log.append(f"kept for {stream.name}")
 
@@ -54,6 +59,8 @@ class Tensor:
         return self
 
     def to(self, where, *, non_blocking=False):
+        if where == "cuda" and not non_blocking:  # before the engine serves
+            return self
         if where == "int64":
             self.log.append("widened")
             return Tensor(self.log, self.memory, is_cuda=self.is_cuda)
@@ -88,11 +95,14 @@ class Event:
 class Torch:
     """The little of torch that the witness uses. A join is a kernel on the engine's stream if its parts are there."""
 
-    int64 = "int64"
+    int64, int8 = "int64", "int8"
 
     def __init__(self, log) -> None:
         self.log = log
-        self.cuda = SimpleNamespace(stream=self._on, current_stream=lambda _device: Stream(log, "engine"))
+        self.ours = Stream(log, "ours")
+        self.cuda = SimpleNamespace(
+            Stream=lambda _device: self.ours, stream=self._on, current_stream=lambda _device: Stream(log, "engine")
+        )
 
     @contextmanager
     def _on(self, _stream):
@@ -103,12 +113,32 @@ class Torch:
             self.log.append("engine joins")
         return Tensor(self.log, [number for part in parts for number in part.memory], is_cuda=parts[0].is_cuda)
 
-    def zeros(self, count, *, dtype, pin_memory):
-        assert dtype == self.int64
-        assert pin_memory
-        return Tensor(self.log, [0] * count, is_cuda=False)
+    def tensor(self, numbers, *, dtype, device):
+        return Tensor(self.log, numbers, is_cuda=device == "cuda")
+
+    def zeros(self, count, *, dtype, device="cpu", pin_memory=False):
+        assert (device == "cuda") != pin_memory
+        return self.tensor([0] * count, dtype=dtype, device=device)
 
     empty = zeros
+
+
+class Buffer:
+    """A layer of the pool."""
+
+    device = "cuda"
+
+    def __getitem__(self, _row):
+        return SimpleNamespace(numel=lambda: 64)
+
+    def element_size(self):
+        return 8
+
+    def stride(self, _dim):
+        return 64
+
+    def data_ptr(self):
+        return 1 << 40
 
 
 class Kernels:
@@ -116,13 +146,13 @@ class Kernels:
 
     direct = True
 
-    def __init__(self, log, told) -> None:
-        self.log, self.told = log, told
+    def __init__(self, log) -> None:
+        self.log = log
         self.under_way = deque()
+        self.places = []  # of the slots that each was given
         self.read = []
 
     def sign(self, rows, slots, count, told, number, stream):
-        assert told == self.told.address + 8 * SIGNED
         self.log.append(f"signs {count}")
         self._given(rows, slots, count, told, [number])
 
@@ -133,7 +163,13 @@ class Kernels:
     def _given(self, rows, slots, count, told, tells):
         if type(slots) is not int:
             slots = slots.data_ptr()
+        self.places.append(slots)
         self.under_way.append((rows.data_ptr(), slots, count, told, tells))
+
+    def tell_one_half(self, half):
+        """Of the counts of the comparison that is next."""
+        *_, told, tells = self.under_way[0]
+        (c_int64 * len(tells)).from_address(told)[half] = tells[half]
 
     def run(self, count=1):
         for _ in range(count):
@@ -148,19 +184,21 @@ def log():
 
 
 @pytest.fixture
-def witness(monkeypatch, log):
+def torch(monkeypatch, log):
+    torch = Torch(log)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return torch
+
+
+@pytest.fixture
+def witness(monkeypatch, log, torch):
+    """Its keys, and the trial of its kernels, have tests of their own with real tensors."""
+    kernels = SimpleNamespace(Kernels=lambda *_, **__: Kernels(log))
+    monkeypatch.setitem(sys.modules, "hicache_tracing.witness.kernels", kernels)
     monkeypatch.setattr(cuda, "STAGED", RING)
-    made = CudaWitness.__new__(CudaWitness)
-    made._torch, made._stream, made._device = Torch(log), Stream(log, "ours"), "cuda"
-    made._told, made._staging = Pinned(SIGNED + 1, made._torch), Pinned(RING, made._torch)
-    made._staged, made._loose, made._copy, made._last = 0, False, 0, (0, 0)
-    made._signing, made._signings, made._pending, made._void = {}, 0, deque(), deque()
-    made._mode, made._layers = ContentMode.FULL, 4
-    made._seen = SimpleNamespace(
-        zero_=lambda: None, index_fill_=lambda _dim, slots, _value: log.append(f"unsees {list(slots.memory)}")
-    )
-    made.kernels = Kernels(log, made._told)
-    return made
+    monkeypatch.setattr(cuda, "draw_keys", lambda *_: [torch.zeros(64, dtype=torch.int64, pin_memory=True)])
+    monkeypatch.setattr(CudaWitness, "_warm_up", lambda _self: None)
+    return CudaWitness([Buffer()] * 4, 200, ContentMode.FULL)
 
 
 @pytest.fixture
@@ -281,7 +319,7 @@ class TestAComparison:
     @pytest.mark.parametrize("half", [0, 1])
     def test_is_not_done_while_one_of_its_counts_is_still_to_come(self, witness, operation, ack, half):
         witness.loaded(1, [operation(5)], ack)
-        witness._told.numbers[half] = 0
+        witness.kernels.tell_one_half(half)
         assert reported(witness) == []
         witness.kernels.run()
         assert reported(witness) == [(1, 5, 0, 0)]
@@ -314,7 +352,9 @@ class TestTheStagedSlots:
         assert read == [[*range(first, first + 9)] for first in range(0, 90, 9)] + [[*range(70, 74), *range(80, 85)]]
 
     @pytest.mark.parametrize("before", ["forget", "backup_finished", "overwritten"])
-    def test_are_not_written_over_while_our_stream_may_still_read_them(self, witness, operation, ack, log, before):
+    def test_are_not_written_over_while_our_stream_may_still_read_them(
+        self, witness, operation, ack, log, torch, before
+    ):
         """Also not if nothing is left here of who was to read them."""
         if before == "overwritten":
             witness.overwritten(operation(80).host_indices)
@@ -322,17 +362,17 @@ class TestTheStagedSlots:
             witness.backed_up(1, [operation(80)], ack)
             getattr(witness, before)(*[1] * (before == "backup_finished"))
         log.clear()
-        witness._stream.idle = False
+        torch.ours.idle = False
         witness.backed_up(2, [operation(80)], ack)
-        assert witness._staged == 80
         assert log[0] == "copied to the device", "a copy of its own, which lives as long as it is read"
-        witness._stream.idle = True
+        torch.ours.idle = True
         witness.forget()
+        log.clear()
         witness.backed_up(3, [operation(30)], ack)
-        assert witness._staged == 30
+        assert "copied to the device" not in log, "there is room again"
 
     def test_are_written_over_at_once_when_all_were_read_and_the_driver_need_not_be_asked(
-        self, witness, operation, ack
+        self, witness, operation, ack, torch
     ):
         for transfer in range(5):
             witness.backed_up(transfer, [operation(30)], ack)
@@ -341,11 +381,11 @@ class TestTheStagedSlots:
             witness.loaded(transfer, [operation(30)], ack)
             witness.kernels.run()
             reported(witness)
-        assert witness._staged == 30
-        assert witness._stream.asked == 0
+        assert len(set(witness.kernels.places)) == 1
+        assert torch.ours.asked == 0
 
-    def test_begin_anew_in_a_full_ring_only_if_our_stream_has_nothing_left_to_do(self, witness, operation, ack):
+    def test_begin_anew_in_a_full_ring_only_if_our_stream_has_nothing_left_to_do(self, witness, operation, ack, torch):
         witness.backed_up(1, [operation(80)], ack)
         witness.backed_up(2, [operation(30)], ack)
-        assert witness._stream.asked == 1
-        assert witness._staged == 30
+        assert torch.ours.asked == 1
+        assert len(set(witness.kernels.places)) == 1
