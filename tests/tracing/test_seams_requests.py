@@ -247,6 +247,15 @@ class TestFirstTokenAndEnd:
         engine.scheduler.abort(second)
         assert not gate.open, "it will never get one"
 
+    def test_of_more_requests_than_are_remembered(self, engine, monkeypatch):
+        monkeypatch.setattr("hicache_tracing.first_tokens.MAX_DUE", 2)
+        engine.scheduler.chunk = 20
+        for name in ("one", "two", "three"):
+            engine.scheduler.receive(name, [len(name), *PROMPT[:15]], max_new_tokens=9)
+        engine.scheduler.receive("long", PROMPT, max_new_tokens=9)
+        engine.steps(25)
+        assert {record.rid for record in engine.ring().of(Kind.FIRST_TOKEN)} == {"one", "two", "three", "long"}
+
     def test_decoding_records_nothing(self, engine):
         req = engine.scheduler.receive("chatty", PROMPT, max_new_tokens=50)
         engine.steps(3)

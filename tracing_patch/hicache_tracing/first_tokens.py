@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from hicache_tracing.guard import Gate
 
-MAX_DUE = 4096  # requests; more wait only where the engine hides their end
+MAX_DUE = 4096  # requests; if more are waiting, every batch is looked at from then on
 
 
 class FirstTokens:
     def __init__(self) -> None:
         self.gate = Gate()  # of the function that processes a batch's result
         self._told = False  # whether we are told of admissions
-        self._due: set[bytes] = set()
+        self._due: set[bytes | None] = set()  # None: others, whose tokens nobody will recognise
 
     def admitted(self, key: bytes) -> None:
         self._told = self.gate.open = True
-        if len(self._due) < MAX_DUE:
-            self._due.add(key)
+        self._due.add(key if len(self._due) < MAX_DUE else None)
 
     def seen(self, key: bytes) -> None:
         """Its first token was seen, or its end."""
