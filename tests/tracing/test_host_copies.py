@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hicache_tracing import host_copies
 from hicache_tracing.config import Settings
-from hicache_tracing.host_copies import MAX_NODES, HostCopies
+from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.records import RUN
 from hicache_tracing.seams.reset import reset
 from hicache_tracing.session import Session
@@ -51,10 +52,11 @@ def test_operations_of_no_node_are_not_kept(copies):
     assert copies.of(-1, 100) is None
 
 
-def test_there_is_a_bound_and_the_newest_is_within(copies):
-    for node in range(3 * MAX_NODES):
+def test_there_is_a_bound_and_the_newest_is_within(copies, monkeypatch):
+    monkeypatch.setattr(host_copies, "MAX_NODES", 5)
+    for node in range(20):
         copies.remember(node, 100, RUNS)
-        assert len(copies._of) <= MAX_NODES
+        assert sum(copies.of(other, 100) is not None for other in range(20)) <= 5
         assert copies.of(node, 100) == RUNS
 
 
