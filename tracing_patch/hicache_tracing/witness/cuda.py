@@ -13,9 +13,9 @@ Counters run on for ever on the device; each comparison ends with a copy of them
 the copy before is the result. Memory on the device: 9 bytes a host slot, and the keys (a token's KV in bytes).
 
 A kernel is done when it has told so, in pinned memory: its programs have then read all that they were to read. Until
-that was seen, row numbers, slot numbers and the copies' rows are kept. An event of our own would say no more, and took
-the scheduler's thread a call of the driver to record and another each time it was asked. The same for telling the
-allocator who else uses a tensor: that is left for those that are let go before their kernel is done.
+that was seen, row numbers, slot numbers and the place where it tells are kept. An event of our own would say no more,
+and took the scheduler's thread a call of the driver to record and another each time it was asked. The same for telling
+the allocator who else uses a tensor: that is left for those that are let go before their kernel is done.
 
 Under load nothing that is called here is in the processor's caches, so what counts is how much different code runs: two
 calls of the driver (wait, launch) and few of torch.
@@ -72,7 +72,7 @@ class CudaWitness:
         if len(widths) != 1 or len(strides) != 1:
             raise UnwitnessableError("layers of different row sizes")
         self._seen = torch.zeros(slots, dtype=torch.int8, device=device)
-        self._counts = torch.zeros(3, dtype=torch.int64, device=device)  # mismatched, unseen, since the start
+        self._counts = torch.zeros(3, dtype=torch.int64, device=device)  # mismatched, unseen; and see Kernels
         self._told = Pinned(SIGNED + 1, torch)
         self._staging = Pinned(STAGED, torch)
         self.signatures = torch.zeros(slots, dtype=torch.int64, device=device)
