@@ -45,6 +45,7 @@ CHAPTERS: dict[str, dict[str, str]] = {
     },
     "On a GPU": {
         "content_kernel": "The content witness",
+        "content_calls": "What comparisons cost the scheduler's thread of a running engine",
         "content_profile": "When the content witness works",
         "h200_content": "Rows compared, and load-back",
         "h200_lab": "The lab on two ranks",
