@@ -6,6 +6,7 @@ ends the engine.
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections import deque
@@ -250,6 +251,23 @@ class TestTheRowNumbers:
 
 
 @pytest.fixture
+def no_memory(monkeypatch, witness):
+    """The device has none left to copy slots to."""
+
+    @contextmanager
+    def failing():
+        with monkeypatch.context() as broken, pytest.raises(MemoryError):
+
+            def to(_self, *_, **__):
+                raise MemoryError
+
+            broken.setattr(Tensor, "to", to)
+            yield
+
+    return failing
+
+
+@pytest.fixture
 def begun(witness, operation, ack):
     """Begins an operation that nobody else keeps; whether its row numbers are still kept."""
 
@@ -287,7 +305,29 @@ class TestTheRowNumbersOfAnOperation:
         kept = begun("backed_up")
         getattr(witness, end)(*[1] * (end == "backup_finished"))
         assert not kept()
+        assert "kept for ours" in log
+
+
+    def test_also_if_its_slots_cannot_be_unseen(self, witness, begun, log, no_memory):
+        kept = begun("backed_up")
+        with no_memory():
+            witness.backup_finished(1)
+        assert not kept()
         assert log[-1] == "kept for ours"
+
+    def test_are_kept_also_if_the_oldest_that_makes_room_cannot_be_unseen(
+        self, monkeypatch, witness, operation, ack, log, no_memory
+    ):
+        monkeypatch.setattr(cuda, "PENDING", 1)
+        witness.backed_up(1, [operation(5)], ack)
+        newest = operation(5)
+        rows = weakref.ref(newest.device_indices)
+        with no_memory():
+            witness.backed_up(2, [newest], ack)
+        del newest
+        gc.collect()
+        assert rows() is not None
+        assert log[-1] == "kept for ours", "the oldest"
 
 
 class TestABackup:

@@ -149,9 +149,9 @@ class CudaWitness:
         number = self._signings + 1
         self.kernels.sign(rows, slots, count, self._told.at(SIGNED, self.kernels.direct), number, self._stream)
         self._signings = number
-        if len(self._signing) >= PENDING:  # an engine that never tells of finished backups: stop trusting the oldest
-            self.backup_finished(next(iter(self._signing)))
         self._signing[transfer] = number, rows, slots, count
+        if len(self._signing) > PENDING:  # an engine that never tells of finished backups: stop trusting the oldest
+            self.backup_finished(next(iter(self._signing)))
 
     def backup_finished(self, transfer: int) -> None:
         entry = self._signing.pop(transfer, None)
@@ -159,8 +159,8 @@ class CudaWitness:
             return
         number, rows, slots, count = entry
         if self._told.numbers[SIGNED] < number:
+            self._let_go(rows)  # first: to unsee takes memory, of which there may be none
             self._unsee(slots, count)
-            self._let_go(rows)
 
     def overwritten(self, host_indices: Any) -> None:
         self._unsee(self._host(host_indices), host_indices.numel())
