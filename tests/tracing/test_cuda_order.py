@@ -251,20 +251,13 @@ class TestTheRowNumbers:
 
 
 @pytest.fixture
-def no_memory(monkeypatch, witness):
-    """The device has none left to copy slots to."""
+def out_of_memory(monkeypatch):
+    """From now on the device has none left to copy slots to."""
 
-    @contextmanager
-    def failing():
-        with monkeypatch.context() as broken, pytest.raises(MemoryError):
+    def to(_self, *_, **__):
+        raise MemoryError
 
-            def to(_self, *_, **__):
-                raise MemoryError
-
-            broken.setattr(Tensor, "to", to)
-            yield
-
-    return failing
+    return lambda: monkeypatch.setattr(Tensor, "to", to)
 
 
 @pytest.fixture
@@ -307,22 +300,23 @@ class TestTheRowNumbersOfAnOperation:
         assert not kept()
         assert "kept for ours" in log
 
-
-    def test_also_if_its_slots_cannot_be_unseen(self, witness, begun, log, no_memory):
+    def test_also_if_its_slots_cannot_be_unseen(self, witness, begun, log, out_of_memory):
         kept = begun("backed_up")
-        with no_memory():
+        out_of_memory()
+        with pytest.raises(MemoryError):
             witness.backup_finished(1)
         assert not kept()
         assert log[-1] == "kept for ours"
 
     def test_are_kept_also_if_the_oldest_that_makes_room_cannot_be_unseen(
-        self, monkeypatch, witness, operation, ack, log, no_memory
+        self, monkeypatch, witness, operation, ack, log, out_of_memory
     ):
         monkeypatch.setattr(cuda, "PENDING", 1)
         witness.backed_up(1, [operation(5)], ack)
         newest = operation(5)
         rows = weakref.ref(newest.device_indices)
-        with no_memory():
+        out_of_memory()
+        with pytest.raises(MemoryError):
             witness.backed_up(2, [newest], ack)
         del newest
         gc.collect()
