@@ -54,8 +54,10 @@ bench-fleet: setup system ## what a fleet costs, with Debian's Prometheus; 4 min
 	@$(BIN)/python benchmarks/fleet.py $(KEEP)
 	@$(BIN)/python benchmarks/report.py
 
-bench-gpu: ## what the content witness costs on a GPU (PYTHON: one with torch, CUDA, triton and msgspec)
+bench-gpu: ## what watching costs on a GPU (PYTHON: one with SGLang and its CUDA packages); half an hour
 	@PYTHONPATH=tracing_patch $(PYTHON) benchmarks/content_kernel.py $(KEEP)
+	@PYTHONPATH=tracing_patch:exporter:proof $(PYTHON) benchmarks/on_gpu.py $(KEEP) \
+	  --gpu "$$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)"
 
 matrix: setup ## the nine SGLang releases from 0.5.9 to 0.5.23, each run for real
 	@HICACHE_COMPATIBILITY=out/compatibility $(BIN)/pytest tests/engine/test_smoke.py tests/engine/test_facts.py

@@ -58,8 +58,8 @@ it does not say: [the H200 report](h200.md).
 """
 INTRODUCTION = """
 What watching costs, each figure with its command, machine and date: repeat it on yours. `make bench` takes those that
-need no GPU, `make bench-gpu` the content witness's; both append to `benchmarks/history.jsonl`, and this page is made
-from that.
+need no GPU, `make bench-gpu` those of the content witness and of engines on one; both append to
+`benchmarks/history.jsonl`, and this page is made from that.
 """
 HOW_READ = """
 - A figure is one run's. Spread is what the run itself saw: percentiles over calls or scrapes, or an interval of 95 %.
