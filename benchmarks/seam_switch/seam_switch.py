@@ -39,6 +39,9 @@ def switch(at: Path, *, seams: bool) -> None:
         if not isinstance(patch.owner, type):  # a module's function, which others imported by name
             for module in plugin.holders(patch.name, elsewhere[0]):
                 setattr(module, patch.name, elsewhere[1])
+    if seams and plugin._session is not None:  # what happened meanwhile was not told
+        plugin._session.host_copies.forget()
+        plugin._session.first_tokens.untold()
     plant(float(os.environ.get("SEAM_SWITCH_PLANTED", 0)) if seams else 0)
     say(at, "in" if seams else "out")
 

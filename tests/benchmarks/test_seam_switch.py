@@ -7,7 +7,10 @@ from types import ModuleType
 import pytest
 
 from hicache_tracing import plugin
+from hicache_tracing.config import Settings
 from hicache_tracing.patching import Patch
+from hicache_tracing.records import RUN
+from hicache_tracing.session import Session
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "seam_switch"))
 
@@ -56,3 +59,17 @@ def test_in_is_ours_everywhere(module: ModuleType, tmp_path: Path) -> None:
     assert vars(Tree)["match"] is tree.wrapper
     assert module.hashed is sys.modules["sglang.defined"].hashed is function.wrapper
     assert at.read_text() == "in"
+
+
+def test_what_was_known_before_it_was_out_is_forgotten(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(Settings(folder=str(tmp_path), capacity=1024))
+    session.host_copies.remember(7, 100, runs := (1, 1, RUN.pack(0, 100)))
+    session.first_tokens.admitted(b"request")
+    session.first_tokens.seen(b"request")
+    monkeypatch.setattr(plugin, "_session", session)
+    seam_switch.switch(tmp_path / "1", seams=False)
+    assert (session.host_copies.of(7, 100), session.first_tokens.gate.open) == (runs, False)
+    seam_switch.switch(tmp_path / "1", seams=True)
+    assert (session.host_copies.of(7, 100), session.first_tokens.gate.open) == (None, True)
