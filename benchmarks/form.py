@@ -104,11 +104,12 @@ class Bench:
         interval: tuple[float, float] | None = None,
         note: str = "",
     ) -> None:
+        value = rounded(value)  # what is kept is what is held against the target
         self.lines.append(
             Line(
                 name=self._name,
                 figure=figure,
-                value=rounded(value),
+                value=value,
                 unit=unit,
                 target=target,
                 met=None if target is None or value is None else target.met_by(value),
