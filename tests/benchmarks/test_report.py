@@ -135,6 +135,8 @@ def test_a_figure_knows_how_it_was_taken_and_what_others_took_meanwhile(
 
 
 def test_what_is_kept_is_what_is_held_against_the_target(tmp_path: Path) -> None:
+    import form
+
     history = tmp_path / "history.jsonl"
     bench = form.Bench("seam_cost", history)
     bench.add("just above, and kept with four digits", 0.20003, "%", form.at_most(0.2))
