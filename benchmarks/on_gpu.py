@@ -32,10 +32,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import form
-import httpx
+
+from hicache_proof.demo.answering import answers
+from hicache_proof.demo.plugin_path import write_plugin
 
 HERE = Path(__file__).parent
-PACKAGE = HERE.parent / "tracing_patch" / "hicache_tracing"
 PORT, START_SECONDS = 30_000, 600
 MODEL = {
     "architectures": ["Qwen2ForCausalLM"],
@@ -99,11 +100,7 @@ def arguments(plan: Plan, model: Path, more: str) -> list[str]:
 
 def environment(plan: Plan, folder: Path, paths: list[Path]) -> dict[str, str]:
     """The plugin as SGLang finds an installed one, in front of it the plan's tool; the ring in ``folder``."""
-    info = folder / "plugin" / "hicache_witness-0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hicache-witness\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[sglang.srt.plugins]\nhicache_witness = hicache_tracing:register\n")
-    (folder / "plugin" / PACKAGE.name).symlink_to(PACKAGE, target_is_directory=True)
+    write_plugin(folder / "plugin", "0", {"hicache_witness": "hicache_tracing:register"})
     for name in ("rings", "seam_switch", "seam_meter"):
         (folder / name).mkdir(mode=0o700)
     tools = [HERE / plan.tool] if plan.tool else []
@@ -139,11 +136,8 @@ def engine(plan: Plan, folder: Path, more: str, paths: list[Path]) -> Iterator[N
 def wait(server: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while server.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"http://127.0.0.1:{PORT}/health_generate", timeout=10, trust_env=False).is_success:
-                return
-        except httpx.TransportError:
-            pass
+        if answers(f"http://127.0.0.1:{PORT}/health_generate", 10):
+            return
         time.sleep(0.5)
     last = "\n".join(line[:200] for line in log.read_text(errors="replace").splitlines()[-15:])
     raise SystemExit(f"the engine does not serve. The end of its log:\n{last}")

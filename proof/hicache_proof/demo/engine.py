@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-import httpx
-
 from hicache_proof.demo import environment, leash
+from hicache_proof.demo.answering import answers
 from hicache_proof.demo.errors import EngineError
 from hicache_proof.demo.plugin_path import make_plugin_paths
 from hicache_proof.demo.ports import free_port
@@ -129,11 +128,8 @@ class Engine:
                 raise EngineError(f"SGLang {self.spec.version} was closed while it was starting")
             if not self.alive:
                 raise EngineError(f"SGLang {self.spec.version} died at its start. {self._last_words()}")
-            try:
-                if httpx.get(f"{self.url}/health_generate", timeout=10, trust_env=False).status_code == httpx.codes.OK:
-                    return
-            except httpx.TransportError:
-                pass
+            if answers(f"{self.url}/health_generate", 10):
+                return
             time.sleep(0.25)
         raise EngineError(f"SGLang {self.spec.version} did not serve in time. {self._last_words()}")
 

@@ -8,6 +8,7 @@ other package of our environment with it.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -29,19 +30,25 @@ def make_plugin_paths(folder: Path, plugin_loader: bool) -> tuple[Path, ...]:
         ours = distribution(DISTRIBUTION)
     except PackageNotFoundError:
         raise NotInstalledError(f"{DISTRIBUTION} is not installed: run `pip install -e .` in its checkout") from None
-    info = folder / f"{DISTRIBUTION.replace('-', '_')}-{ours.version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {ours.version}\n")
-    (info / "entry_points.txt").write_text(_entry_points(ours))
-    (folder / PACKAGE).symlink_to(_package_folder(), target_is_directory=True)
+    write_plugin(folder, ours.version, _entry_points(ours))
     return (folder,) if plugin_loader else (folder, folder / PACKAGE / LAUNCH_SITE)
 
 
-def _entry_points(ours: Distribution) -> str:
+def write_plugin(folder: Path, version: str, points: Mapping[str, str]) -> None:
+    """The distribution: ``points`` are SGLang's entry points, by name. Raises NotInstalledError without the package."""
+    info = folder / f"{DISTRIBUTION.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {version}\n")
+    entries = "".join(f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}")
+    (folder / PACKAGE).symlink_to(_package_folder(), target_is_directory=True)
+
+
+def _entry_points(ours: Distribution) -> dict[str, str]:
     points = ours.entry_points.select(group=GROUP)
     if not points:
         raise NotInstalledError(f"the installed {DISTRIBUTION} has no plugin for SGLang: install it again")
-    return "\n".join([f"[{GROUP}]", *(f"{point.name} = {point.value}" for point in points), ""])
+    return {point.name: point.value for point in points}
 
 
 def _package_folder() -> Path:

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-import httpx
-
 from hicache_proof.demo import leash
+from hicache_proof.demo.answering import answers
 from hicache_proof.demo.environment import tail
 from hicache_proof.demo.errors import SidecarError
 from hicache_proof.demo.ports import free_port
@@ -77,11 +76,8 @@ class Sidecar:
         while time.monotonic() < deadline:
             if self._process is not None and self._process.poll() is not None:
                 raise SidecarError(f"the sidecar died at its start. {self._last_words()}")
-            try:
-                if httpx.get(f"{self.url}/-/ready", timeout=5, trust_env=False).is_success:
-                    return
-            except httpx.TransportError:
-                pass
+            if answers(f"{self.url}/-/ready", 5):
+                return
             time.sleep(0.1)
         raise SidecarError(f"the sidecar was not ready in {START_DEADLINE:.0f} s. {self._last_words()}")
 
