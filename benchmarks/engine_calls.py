@@ -11,8 +11,9 @@ scheduler's process and takes the time of the whole call without the engine's ow
 mean is taken, and what the loop of an idle engine passes is taken off. Prompts are asked cold, again (L1), and once
 more after others have pushed them out of L1 (L2); in every second round with the meter alone, the seams left out, so
 that its own share is known there and then. What is added to a request is the median difference of such a pair of
-rounds, with a 95 % bootstrap interval. Of a burst, each request has its share: what is passed once a batch, or once a
-turn of the engine's loop, the whole batch passes together.
+rounds, with a 95 % bootstrap interval. When the seams come in or go, a round passes that does not count: as in an
+engine that runs on, what is evicted afterwards they have seen come. Of a burst, each request has its share: what is
+passed once a batch, or once a turn of the engine's loop, the whole batch passes together.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
 out of the processor's caches when it is called. In a loop the same calls take about a tenth: see ``seam_cost.py``.
@@ -165,10 +166,14 @@ def measure(asked: Asked, meter: Meter, rounds: int) -> dict[str, list[tuple[Pas
     """Pairs: with the seams, and with the meter alone. Raises SystemExit where nothing came from L2."""
     client = Client(asked)
     pairs = []
+    state: bool | None = None
     for turn in range(-2, rounds):  # the first warm the process up
         both = {}
         for seams in (True, False) if turn % 2 else (False, True):
-            meter.leave_out(not seams)
+            if seams is not state:
+                meter.leave_out(not seams)
+                state = seams
+                list(one_round(client, meter))  # fills L1: what is evicted from now on, the seams have seen come
             both[seams] = list(one_round(client, meter))
         if turn >= 0:
             pairs.append(list(zip(both[True], both[False], strict=True)))

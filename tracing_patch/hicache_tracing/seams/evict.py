@@ -17,6 +17,9 @@ DEVICE, HOST = Tier.DEVICE, Tier.HOST
 DEMOTED, DROPPED, HOST_EVICTED = EvictCause.DEMOTED, EvictCause.DROPPED, EvictCause.HOST_EVICTED
 ATTACHED = SeamState.ATTACHED
 
+Evicting = tuple[Any, bool, Any, int]
+"""Node, whether a copy of it stays, the engine's tracker of what was evicted, and the tokens in it so far."""
+
 
 def _left_device(session: Session, tree: Any, node: Any, tokens: int, *, kept: bool) -> None:
     if tokens <= 0:
@@ -67,17 +70,16 @@ def _kept_in(session: Session, tree: Any, node: Any, node_id: int, tokens: int) 
 def unified_leaf(session: Session) -> Steps:
     """UnifiedRadixCache._evict_device_leaf, _demote: (node or its id, tracker of tokens)."""
 
-    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, int]:
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Evicting:
         tree = args[0]
         node = argument(args, kwargs, 1, "node_id", kwargs.get("node"))
         tracker = argument(args, kwargs, 2, "tracker")
         backed = dialects.is_backed_up(tree, node) or dialects.write_policy(tree, session.controller) == "write_back"
-        return node, backed, dialects.full_tokens(tracker)
+        return node, backed, tracker, dialects.full_tokens(tracker)
 
-    def after(token: tuple[Any, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        node, backed, before_tokens = token
-        tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - before_tokens
-        _left_device(session, args[0], node, tokens, kept=backed)
+    def after(token: Evicting, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        node, backed, tracker, before_tokens = token
+        _left_device(session, args[0], node, dialects.full_tokens(tracker) - before_tokens, kept=backed)
 
     return Steps(before, after)
 
@@ -86,9 +88,9 @@ def unified_drop(session: Session) -> Steps:
     """UnifiedRadixCache._drop_subtree_no_host: the same, and no copy stays."""
     before = unified_leaf(session).before
 
-    def after(token: tuple[Any, bool, int], _result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        tokens = dialects.full_tokens(argument(args, kwargs, 2, "tracker")) - token[2]
-        _left_device(session, args[0], token[0], tokens, kept=False)
+    def after(token: Evicting, _result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        node, _backed, tracker, before_tokens = token
+        _left_device(session, args[0], node, dialects.full_tokens(tracker) - before_tokens, kept=False)
 
     return Steps(before, after)
 
