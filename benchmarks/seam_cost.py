@@ -3,22 +3,22 @@
     python benchmarks/seam_cost.py
 
 Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
-engine function takes, the clock included, is subtracted. Then the seams that know a request with an L2 read, once each,
-on objects like the engine's. Those of its copies (load, write, start_loading, start_writing, evictions) take an
-engine's tensors and are not among them: ``engine_calls.py`` has all of them, on the real engine. Then the same seams
-after something else has swept 3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's
-own work on this core does the one, a forward pass on the processor itself (no GPU) the other. Last, a million
-requests pass through the same wrapped functions, each with an id of its own: resident memory, descriptors and threads
-before and after.
+engine function takes, the clock included, is subtracted. Then all seams on the way of a request of 4,032 tokens that
+reads L2, in their order, each as often as the engine calls it (0.5.23, 8 answer tokens, as ``engine_calls.py`` counts
+it), on objects like the engine's, an array in place of a tensor. Then the same seams after something else has swept
+3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's own work on this core does the
+one, a forward pass on the processor itself (no GPU) the other. What they take in a running engine, ``engine_calls.py``
+has. Last, a million requests pass through the same wrapped functions, each with an id of its own: resident memory,
+descriptors and threads before and after.
 """
 
 from __future__ import annotations
 
 import gc
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from enum import Enum
 from time import perf_counter_ns
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -36,10 +36,22 @@ from hicache_tracing.seams import ALL
 from hicache_tracing.session import Session
 
 ROUNDS, CALLS = 40, 2_000
-SWEEPS = 150
+IN_TURN, SWEEPS = 5_000, 150
 EMPTY = "an engine function that does nothing"
 REQUESTS = 1_000_000
-QUIET = [EMPTY, "checkpoint", "loading_check, nothing open", "writing_check, nothing open"]
+TOKENS, PAGE = 4032, 64
+IDLE = ", with nothing to tell"
+OFTEN = {
+    "_evict_device_leaf": 2,
+    "checkpoint": 2,
+    f"start_writing{IDLE}": 17,
+    f"loading_check{IDLE}": 9,
+    f"writing_check{IDLE}": 9,
+    f"process_batch_result{IDLE}": 7,
+}
+"""Calls of a request, where there is more than one."""
+POLLS = ("start_loading", "start_writing", "loading_check", "writing_check", "process_batch_result")
+QUIET = [EMPTY, "checkpoint", *(f"{name}{IDLE}" for name in POLLS)]
 ADMIT = Kind.ADMIT  # bound once: in Python 3.11 looking up an enum's member takes 0.1 us
 RID = "chatcmpl-5f1d4c1e9a0b4f7c8d2e"
 NUMBERS = (4096, 0, 4000, 0, 4000, 96, 96, 0)
@@ -109,18 +121,23 @@ def percentiles(times: list[int], empty: int) -> dict[str, float]:
     return {f"p{share}_us": (times[int(len(times) * share / 100)] - empty) / 1000 for share in (50, 99)}
 
 
-def swept(calls: dict[str, Callable[[], object]], mib: int) -> float:
-    """Microseconds of all calls together, medians, when each finds its code and data gone from ``mib`` of cache."""
+def in_turn(calls: dict[str, Callable[[], object]], mib: int = 0) -> dict[str, dict[str, float]]:
+    """One after the other, when each finds its code and data gone from ``mib`` of cache."""
     other = np.ones(mib << 17)
     times: dict[str, list[int]] = {name: [] for name in calls}
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS if mib else IN_TURN):
         for name, call in calls.items():
             other.sum()
             began = perf_counter_ns()
             call()
             times[name].append(perf_counter_ns() - began)
-    empty = statistics.median(times.pop(EMPTY))
-    return sum(statistics.median(kept) - empty for kept in times.values()) / 1000
+    empty = sorted(times.pop(EMPTY))
+    return {name: percentiles(kept, empty[len(empty) // 2]) for name, kept in times.items()}
+
+
+def together(seams: dict[str, dict[str, float]], share: int) -> float:
+    """Microseconds of a request: each seam as often as it is called."""
+    return sum(took[f"p{share}_us"] * OFTEN.get(name, 1) for name, took in seams.items())
 
 
 # -- the seams of one request ------------------------------------------------------------------------------------
@@ -129,52 +146,127 @@ def swept(calls: dict[str, Callable[[], object]], mib: int) -> float:
 Calls = dict[str, Callable[[], object]]
 
 
+class Component(Enum):
+    FULL = 0
+
+
+class Slots:
+    """An index tensor."""
+
+    is_cpu = True
+
+    def __init__(self, count: int) -> None:
+        self._slots = np.arange(count)
+
+    def numel(self) -> int:
+        return len(self._slots)
+
+    def numpy(self) -> object:
+        return self._slots
+
+
+class Cache:
+    """The engine's functions around its copies: what is queued becomes a transfer, which has ended when it is asked."""
+
+    def __init__(self) -> None:
+        self.load_queue: list[object] = []
+        self.write_queue: list[object] = []
+        self.ack_load_queue: list[object] = []
+        self.ack_write_queue: list[object] = []
+        self.write_policy = "write_through"
+        self.slots = Slots(TOKENS)
+        self.ack = SimpleNamespace(num_bytes=TOKENS << 16)
+
+    def load(self, *_: object) -> Slots:
+        self.load_queue.append(None)
+        return self.slots
+
+    def write(self, *_: object) -> Slots:
+        self.write_queue.append(None)
+        return self.slots
+
+    def start_loading(self) -> None:
+        if self.load_queue:
+            self.load_queue.clear()
+            self.ack_load_queue.append(self.ack)
+
+    def start_writing(self) -> None:
+        if self.write_queue:
+            self.write_queue.clear()
+            self.ack_write_queue.append(self.ack)
+
+    def loading_check(self, _tree: object) -> None:
+        self.ack_load_queue.clear()
+
+    def writing_check(self, _tree: object) -> None:
+        self.ack_write_queue.clear()
+
+    def evict(self, _tree: object, _node: int, tracker: dict[Component, int]) -> None:
+        tracker[Component.FULL] = TOKENS
+
+
 def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
-    """A request, and the seams on its way, as often as they are called for it, each on objects like the engine's."""
-    prompt = range(4096)
+    """A request, and the seams on its way in their order, on objects like the engine's."""
+    prompt = range(TOKENS + PAGE)
     req = SimpleNamespace(
-        rid=RID, origin_input_ids=prompt, output_ids=[1], prefix_len=4000, host_hit_length=0, storage_hit_length=0,
-        best_match_node=7, extend_len=96, cached_tokens=4000, cached_tokens_device=0, cached_tokens_host=4000,
+        rid=RID, origin_input_ids=prompt, output_ids=[1], prefix_len=TOKENS, host_hit_length=0, storage_hit_length=0,
+        best_match_node=7, extend_len=PAGE, cached_tokens=TOKENS, cached_tokens_device=0, cached_tokens_host=TOKENS,
         cached_tokens_storage=0, retracted_stain=False, retraction_count=0, finished=lambda: True, finished_reason=None,
         time_stats=SimpleNamespace(wait_queue_entry_time=1.0, forward_entry_time=2.0),
     )  # fmt: skip
-    controller = SimpleNamespace(load_queue=[], write_queue=[], ack_load_queue=[], ack_write_queue=[])
-    session.controller = controller
-    tree = SimpleNamespace(cache_controller=controller, load_back_threshold=10)
+    cache = Cache()
+    core = SimpleNamespace(is_backuped=lambda _node: True)
+    tree = SimpleNamespace(cache_controller=cache, load_back_threshold=10, tree_core=core)
+    session.controller, session.tree, session.page = cache, tree, PAGE
     batch = SimpleNamespace(reqs=[req], forward_mode=SimpleNamespace(is_extend=lambda: True))
-    promise = SimpleNamespace(best_match_node=7, host_hit_length=4000, mem_quota=None, req=req)
+    promise = SimpleNamespace(best_match_node=7, host_hit_length=TOKENS, mem_quota=None, req=req)
 
     def looked_up() -> None:
         session.promised.clear()
-        seams["PrefillAdder.add_one_req"](None, req)
+        add_one_req(None, req)
 
     def answered() -> None:
         req.output_ids.clear()
-        seams["Scheduler.process_batch_result"](None, batch, None)
+        process_batch_result(None, batch, None)
 
-    seams = {
-        name: seam_of(session, name, function)
-        for name, function in (
-            ("PrefillAdder.add_one_req", engine_function),
-            ("ScheduleBatch.prepare_for_extend", engine_function),
-            ("UnifiedRadixCache.init_load_back", lambda *_: (4000, 7)),
-            ("UnifiedRadixCache.checkpoint", engine_function),
-            ("Scheduler.process_batch_result", lambda *_: req.output_ids.append(1)),
-            ("release_kv_cache", engine_function),
-            ("UnifiedRadixCache.loading_check", engine_function),
-            ("UnifiedRadixCache.writing_check", engine_function),
-        )
-    }
+    def seam(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        return seam_of(session, name, function)
+
+    add_one_req = seam("PrefillAdder.add_one_req", engine_function)
+    init_load_back = seam("UnifiedRadixCache.init_load_back", lambda *_: (TOKENS, 7))
+    load = seam("HybridCacheController.load", Cache.load)
+    start_loading = seam("HiCacheController.start_loading", Cache.start_loading)
+    prepare_for_extend = seam("ScheduleBatch.prepare_for_extend", engine_function)
+    evict_leaf = seam("UnifiedRadixCache._evict_device_leaf", cache.evict)
+    evict_host = seam("UnifiedRadixCache.evict_host", lambda *_: TOKENS)
+    loading_check = seam("UnifiedRadixCache.loading_check", cache.loading_check)
+    process_batch_result = seam("Scheduler.process_batch_result", lambda *_: req.output_ids.append(1))
+    checkpoint = seam("UnifiedRadixCache.checkpoint", engine_function)
+    write = seam("HybridCacheController.write", Cache.write)
+    start_writing = seam("HiCacheController.start_writing", Cache.start_writing)
+    writing_check = seam("UnifiedRadixCache.writing_check", cache.writing_check)
+    release_kv_cache = seam("release_kv_cache", engine_function)
     return req, {
         EMPTY: engine_function,
-        "add_one_req (lookup)": looked_up,
-        "init_load_back": lambda: seams["UnifiedRadixCache.init_load_back"](tree, promise),
-        "prepare_for_extend (admission)": lambda: seams["ScheduleBatch.prepare_for_extend"](batch),
-        "checkpoint": lambda: seams["UnifiedRadixCache.checkpoint"](tree, req, up_to=4096),
-        "process_batch_result (first token)": answered,
-        "release_kv_cache (end)": lambda: seams["release_kv_cache"](req, tree, checkpoint=True),
-        "loading_check, nothing open": lambda: seams["UnifiedRadixCache.loading_check"](tree),
-        "writing_check, nothing open": lambda: seams["UnifiedRadixCache.writing_check"](tree),
+        "add_one_req": looked_up,
+        "init_load_back": lambda: init_load_back(tree, promise),
+        "load": lambda: load(cache, cache.slots, None, 7),
+        "start_loading": lambda: start_loading(cache),
+        "prepare_for_extend": lambda: prepare_for_extend(batch),
+        "loading_check": lambda: loading_check(tree),
+        "process_batch_result": answered,
+        "checkpoint": lambda: checkpoint(tree, req, up_to=TOKENS),
+        "write": lambda: write(cache, cache.slots, None, 7),
+        "start_writing": lambda: start_writing(cache),
+        "writing_check": lambda: writing_check(tree),
+        "release_kv_cache": lambda: release_kv_cache(req, tree, checkpoint=True),
+        "_evict_device_leaf": lambda: evict_leaf(tree, 7, {}),
+        "evict_host": lambda: evict_host(tree, TOKENS, None),
+        f"start_loading{IDLE}": lambda: start_loading(cache),
+        f"start_writing{IDLE}": lambda: start_writing(cache),
+        f"loading_check{IDLE}": lambda: loading_check(tree),
+        f"writing_check{IDLE}": lambda: writing_check(tree),
+        f"process_batch_result{IDLE}": lambda: process_batch_result(None, batch, None),
     }
 
 
@@ -236,8 +328,8 @@ def main() -> int:
         before, after = serve(session, given.requests)  # first, while the heap holds nothing that goes again
         calls = measure(variants(session))
         _, on_the_way = request_seams(session)
-        seams = measure(on_the_way, ROUNDS // 4)
-        after_sweeps = {mib: swept(on_the_way, mib) for mib in (3, 64)}
+        seams = in_turn(on_the_way)
+        after_sweeps = {mib: together(in_turn(on_the_way, mib), 50) for mib in (3, 64)}
         quiet = silent(session, request_seams(session)[1])
         faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
     if faults or quiet != QUIET:
@@ -250,14 +342,17 @@ def main() -> int:
     bench.add("the same as an OpenTelemetry span inline, median", span["p50_us"], "µs a call")
     bench.add("times cheaper than that span", span["p50_us"] / ours["p50_us"], "times", form.at_least(15))
     bench.add("seam switched off, median", calls["wrapper, seam off"]["p50_us"], "µs a call")
-    together = sum(one["p50_us"] for one in seams.values())
-    bench.add("all seams of a request with an L2 read, on stand-ins", together, "µs a request", form.at_most(100))
+    calls_note = f"{sum(OFTEN.get(name, 1) for name in seams)} calls"
+    whole = "all seams of a request with an L2 read, as often as they are called"
+    bench.add(f"{whole}, medians", together(seams, 50), "µs a request", form.at_most(100), note=calls_note)
+    bench.add(f"{whole}, 99th percentiles", together(seams, 99), "µs a request", note=calls_note)
+    bench.add("the same, over one such span", together(seams, 50) / span["p50_us"], "spans")
     for mib, took in after_sweeps.items():
         bench.add(f"the same, {mib} MiB swept through the caches before each", took, "µs a request")
-    whole = f"after {given.requests:,} requests through all of its seams"
-    bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=whole)
-    bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=whole)
-    bench.add("growth of threads", after.threads - before.threads, "", form.at_most(0), note=whole)
+    through = f"after {given.requests:,} requests through all of its seams"
+    bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=through)
+    bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=through)
+    bench.add("growth of threads", after.threads - before.threads, "", form.at_most(0), note=through)
     return bench.end()
 
 

@@ -81,3 +81,26 @@ def test_one_request_of_a_burst_that_was_cached_is_enough_to_say_nothing(monkeyp
     client.tokens_since[7] = 0  # the last of the first burst
     with pytest.raises(SystemExit, match="cold had 99"):
         list(engine_calls.one_round(client, client))
+
+
+def test_a_round_after_the_seams_came_in_or_went_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an engine's L1 would hold what the seams have not seen come, and they would have to ask for it."""
+    rounds: list[bool] = []  # with the seams?
+    seams = True
+
+    class Switch:
+        def leave_out(self, out: bool) -> None:
+            nonlocal seams
+            seams = not out
+
+    def numbered(_client: object, _meter: object) -> list[Passed]:
+        rounds.append(seams)
+        return [Passed({"UnifiedRadixCache.init_load_back": 1}, {"": float(len(rounds) - 1)})] * 3
+
+    monkeypatch.setattr(engine_calls, "one_round", numbered)
+    found = engine_calls.measure(Asked("http://127.0.0.1:1", 1000, 500), Switch(), 4)
+    for with_seams, alone in found["cold"]:
+        for passed, mode in ((with_seams, True), (alone, False)):
+            at = int(passed.total_us)
+            assert rounds[at - 1 : at + 1] == [mode, mode]
+    assert len(found["cold"]) == 4
