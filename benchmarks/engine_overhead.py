@@ -23,8 +23,7 @@ The figure is the mean over pairs of neighbouring blocks of log(in / out), a ten
 per cent, with its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further from zero, and
 where there is an --aim, it is also said by how much the interval misses zero. --raw keeps the pairs; --of makes the
 figures of those of several runs together, on machines that are alike. What the method sees can be tried:
-$SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch. (Figures that do not name both the kind and the size
-of requests are from before: a half took some ten seconds then, and told by medians.)
+$SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch.
 """
 
 from __future__ import annotations
