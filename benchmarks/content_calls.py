@@ -91,7 +91,7 @@ def main() -> int:
         raise SystemExit(f"{given.rings}: {error}") from None
     if not found:
         raise SystemExit(f"no comparison in the rings of {given.rings}: was HICACHE_WITNESS_CONTENT set, and L2 read?")
-    bench = form.Bench("content_calls", given.history, given.gpu)
+    bench = form.Bench("content_calls", given.history, given.gpu, now=False)
     report(bench, given.what, found)
     return bench.end()
 

@@ -19,11 +19,12 @@ Of a block count the mean time to first token, from when a request was sent, and
 one over the mean time of a whole request. A mean, because a median hides what only some requests pay. Prompts are of a
 size that HiCache is there for: the shorter they are, the larger the share of what a request costs by itself.
 
-The figure is the mean over pairs of neighbouring blocks of log(in / out), a tenth cut off at either end, as a change in
-per cent, with its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further from zero, and
-where there is an --aim, it is also said by how much the interval misses zero. --raw keeps the pairs; --of makes the
-figures of those of several runs together, on machines that are alike. What the method sees can be tried:
-$SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch.
+The figure is the mean over pairs of neighbouring blocks of log(in / out), a tenth of ten or more cut off at either end,
+as a change in per cent, with its 95 % bootstrap interval; "furthest edge" is the end of that interval that lies further
+from zero, and where there is an --aim, it is also said by how much the interval misses zero. --raw keeps the pairs and
+how they were asked for; --of makes the figures of several runs together, on machines that are alike. Of prompts that
+are new, content checking signs the rows that are backed up; what L2 gives back it compares. What the method sees can be
+tried: $SEAM_SWITCH_PLANTED=500 loses half a millisecond in every batch.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def change(pairs: list[tuple[float, float]]) -> tuple[float, tuple[float, float]
     """In per cent: the trimmed mean of log(in / out), so that neither half is favoured, and its 95 % interval."""
     ratios = np.log([one / other for one, other in pairs])
     middle = lambda values, axis=-1: stats.trim_mean(values, CUT, axis=axis)  # noqa: E731
-    found = stats.bootstrap((ratios,), middle, n_resamples=5000, method="percentile").confidence_interval
+    found = stats.bootstrap((ratios,), middle, n_resamples=5000, method="percentile", rng=0).confidence_interval
     said, low, high = (100 * math.expm1(value) for value in (middle(ratios), found.low, found.high))
     return said, (low, high)
 
@@ -235,7 +236,7 @@ def change(pairs: list[tuple[float, float]]) -> tuple[float, tuple[float, float]
 def pooled(files: list[Path]) -> Pairs:
     pairs: Pairs = {}
     for file in files:
-        for name, found in json.loads(file.read_text()).items():
+        for name, found in json.loads(file.read_text())["pairs"].items():
             pairs.setdefault(name, []).extend((one, other) for one, other in found)
     return pairs
 
@@ -267,10 +268,10 @@ def main() -> int:
         parser.error("either --engine with --switch or --trace, or --of")
     if given.l1 and "many" in given.parts:
         parser.error("--l1 goes with --parts one: a burst pushes out of L2 what is to be hit")
-    bench = form.Bench("engine_overhead", given.history, given.gpu)
+    bench = form.Bench("engine_overhead", given.history, given.gpu, now=not given.of)
     pairs = pooled(given.of) if given.of else asyncio.run(measure(given))
     if given.raw:
-        given.raw.write_text(json.dumps(pairs))
+        given.raw.write_text(json.dumps({"asked": form.command(), "pairs": pairs}))
     report(bench, given.what, pairs, given.aim)
     return bench.end()
 

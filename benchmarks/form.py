@@ -62,6 +62,8 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     commit: str | None = None
     load_average: float | None = None
     others_cores: float | None = None
+    retired: str = ""
+    """Why it counts no more, although no newer line has its name: it was wrong, or another method has taken over."""
 
     @property
     def busy(self) -> bool:
@@ -84,14 +86,17 @@ def options(doc: str | None) -> argparse.ArgumentParser:
 
 
 class Bench:
-    """The figures of one run of one benchmark; made before anything is measured, ended after."""
+    """The figures of one run of one benchmark; made before anything is measured, ended after.
 
-    def __init__(self, name: str, history: Path | None, gpu: str | None = None) -> None:
+    ``now`` False: they are made of what an earlier run has left, so how busy this machine is says nothing.
+    """
+
+    def __init__(self, name: str, history: Path | None, gpu: str | None = None, *, now: bool = True) -> None:
         self.lines: list[Line] = []
         self._name, self._history = name, history
         self._machine = machine(gpu)
-        self._load = os.getloadavg()[0]
-        self._began = _Processors()
+        self._load = os.getloadavg()[0] if now else None
+        self._began = _Processors() if now else None
 
     def add(
         self,
@@ -116,7 +121,7 @@ class Bench:
                 percentiles=percentiles and {name: rounded(one) or 0.0 for name, one in percentiles.items()},
                 interval=interval and (rounded(interval[0]) or 0.0, rounded(interval[1]) or 0.0),
                 note=note,
-                command=_command(),
+                command=command(),
                 machine=self._machine,
                 date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
                 commit=_commit(),
@@ -126,7 +131,7 @@ class Bench:
 
     def end(self) -> int:
         """Print the figures, keep them if asked to. Returns an exit code: a target that is missed is no failure."""
-        others = rounded(self._began.others())
+        others = rounded(self._began.others()) if self._began is not None else None
         self.lines = [msgspec.structs.replace(line, others_cores=others) for line in self.lines]
         for line in self.lines:
             print(text(line))
@@ -201,7 +206,8 @@ def machine(gpu: str | None = None) -> Machine:
     return Machine(model, len(os.sched_getaffinity(0)), platform.python_version(), gpu)
 
 
-def _command() -> str:
+def command() -> str:
+    """As this run was started, but for where its figures are kept."""
     words = list(sys.argv)
     words[0] = str(Path(words[0]).resolve().relative_to(ROOT))
     if "--history" in words:

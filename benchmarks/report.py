@@ -4,7 +4,7 @@
 
 --check writes nothing and says whether they are current. The page shows the newest run of each figure; the plot all of
 them. Nothing is left out because it is bad: a target that is missed is shown as missed, a figure that says nothing as
-such.
+such, and one that counts no more is listed with the reason.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def newest(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 
 def page(lines: Sequence[Line], results: dict[str, Any]) -> str:
-    current = newest(lines)
+    counted = [line for line in lines if not line.retired]
+    current = newest(counted)
     unknown = current.keys() - {name for chapter in CHAPTERS.values() for name in chapter}
     if unknown:
         raise ValueError(f"no chapter for {', '.join(sorted(unknown))}")
@@ -97,6 +98,7 @@ def page(lines: Sequence[Line], results: dict[str, Any]) -> str:
             if name in current:
                 parts += [f"### {heading}", how(name), *pictured(name), table(current[name], machines)]
                 parts += notes(current[name])
+    parts += retired([line for line in lines if line.retired])
     parts += long_runs(results)
     parts += ["## Machines", "\n".join(f"- M{at}: {described(one)}" for at, one in enumerate(machines, 1))]
     parts += ["## How it was measured, and how to read it", HOW_READ]
@@ -176,6 +178,21 @@ def described(machine: Machine) -> str:
     return ", ".join(part for part in known if part) or "not noted"
 
 
+def retired(lines: list[Line]) -> list[str]:
+    if not lines:
+        return []
+    by_reason: dict[str, list[Line]] = {}
+    for line in lines:
+        by_reason.setdefault(line.retired, []).append(line)
+    parts = ["## Measured once, and counted no more"]
+    for reason, found in by_reason.items():
+        rows = [f"| {title(line)} | {amount(line)} | {target_of(line)} | {line.date} |" for line in found]
+        parts.append(
+            "\n".join([f"{reason}:", "", "| figure | value | target | date |", "| --- | --: | --: | --- |", *rows])
+        )
+    return parts
+
+
 def long_runs(results: dict[str, Any]) -> list[str]:
     """Chaos, floods and soaks leave a JSON object each: its flat fields are shown as they are."""
     if not results:
@@ -200,7 +217,9 @@ def flat(found: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+    """Of the long runs. Raw pairs, which lie there too, are shown as figures."""
+    found = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+    return {name: result for name, result in found.items() if "pairs" not in result}
 
 
 def digest(lines: Sequence[Line]) -> str:

@@ -2,14 +2,14 @@
 
     python benchmarks/seam_cost.py
 
-Rounds of all variants alternate, so that a busy machine slows them alike. Each call is timed by itself; what an empty
-engine function takes, the clock included, is subtracted. Then all seams on the way of a request of 4,032 tokens that
-reads L2, in their order, each as often as the engine calls it (0.5.23, 8 answer tokens, as ``engine_calls.py`` counts
-it), on objects like the engine's, an array in place of a tensor. Then the same seams after something else has swept
-3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's own work on this core does the
-one, a forward pass on the processor itself (no GPU) the other. What they take in a running engine, ``engine_calls.py``
-has. Last, a million requests pass through the same wrapped functions, each with an id of its own: resident memory,
-descriptors and threads before and after.
+First a million requests pass through all seams on their way, each with an id of its own: resident memory, descriptors
+and threads before and after. Then one wrapped call with one record; rounds of all variants alternate, so that a busy
+machine slows them alike. Each call is timed by itself; what an empty engine function takes, the clock included, is
+subtracted. Then the seams on the way of a request of 4,032 tokens that reads L2, one after the other, each as often as
+the engine calls it (0.5.23, 8 answer tokens), on objects like the engine's, an array in place of a tensor. Last the
+same seams after something else has swept 3 MiB, and 64 MiB, through the processor's caches before every single call: an
+engine's own work on this core does the one, a forward pass on the processor itself (no GPU) the other. What they take
+in a running engine, ``engine_calls.py`` has.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_more_arguments_come_last_and_win(tmp_path: Path) -> None:
 def test_each_script_that_a_plan_names_is_there_and_takes_its_arguments(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def no_bench(*_: object) -> None:
+    def no_bench(*_: object, **__: object) -> None:
         raise SystemExit(0)
 
     monkeypatch.setattr(form, "Bench", no_bench)

@@ -143,3 +143,48 @@ def test_what_is_kept_is_what_is_held_against_the_target(tmp_path: Path) -> None
     bench.end()
     [kept] = form.read(history)
     assert (kept.value, kept.met) == (0.2, True)
+
+
+def test_a_figure_that_counts_no_more_is_listed_with_the_reason_and_nowhere_else(line) -> None:
+    import form
+    import report
+
+    lines = [line(3.0, form.at_most(2), retired="By a worse method"), line(1.0, figure="another")]
+    page = report.page(lines, {})
+    assert "Of 0 figures with a target, 0 meet it, 0 miss it." in page
+    assert "By a worse method:\n\n| figure | value | target | date |" in page
+    assert page.count("a figure |") == 1
+    assert "| in the scheduler's thread, a figure | 3 ms | ≤ 2 | 2026-11-29 |" in page
+
+
+def test_a_newer_run_by_the_same_name_counts_though_the_older_one_does_not(line) -> None:
+    import form
+    import report
+
+    page = report.page([line(3.0, form.at_most(2), retired="wrong"), line(1.0, form.at_most(2))], {})
+    assert "Of 1 figures with a target, 1 meet it, 0 miss it." in page
+
+
+def test_raw_pairs_are_no_long_run(tmp_path: Path) -> None:
+    import report
+
+    (tmp_path / "soak.json").write_text('{"hours": 2}')
+    (tmp_path / "overhead.json").write_text('{"asked": "so", "pairs": {}}')
+    assert report.read_results(tmp_path) == {"soak": {"hours": 2}}
+
+
+def test_figures_made_of_an_earlier_run_say_nothing_of_this_machines_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import form
+
+    history = tmp_path / "history.jsonl"
+    monkeypatch.setattr(sys, "argv", ["benchmarks/engine_overhead.py"])
+    for now in (True, False):
+        bench = form.Bench("engine_overhead", history, now=now)
+        bench.add("a figure", 1.0, "ms")
+        bench.end()
+    capsys.readouterr()
+    measured, made = form.read(history)
+    assert measured.others_cores is not None
+    assert made.others_cores is made.load_average is None
