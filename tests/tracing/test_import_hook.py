@@ -64,6 +64,27 @@ def test_not_for_other_modules(calls, package):
     assert calls == []
 
 
+def test_not_for_other_modules_of_the_same_loader(calls, package):
+    """As that of a zip file, which serves all of its modules."""
+    (package / "other.py").write_text("value = 2\n")
+
+    class Shared(importlib.abc.Loader):
+        def exec_module(self, module):
+            module.value = 3
+
+    shared = Shared()
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return importlib.util.spec_from_loader(name, shared) if name.startswith("host.") else None
+
+    sys.meta_path.insert(1, Finder)
+    importlib.import_module("host.tree")
+    importlib.import_module("host.other")
+    assert calls == [("host.tree", 3)]
+
+
 def test_a_search_is_not_yet_an_import(calls):
     assert importlib.util.find_spec("host.tree") is not None
     assert calls == []

@@ -127,6 +127,19 @@ class TestLookupAndAdmission:
             engine.steps(3)
             engine.scheduler.waiting.pop()
         assert [record.rid for record in engine.ring().of(Kind.LOOKUP)] == ["id", "id"]
+        kinds = [record.kind for record in engine.ring().records if record.rid == "id"]
+        assert kinds == [Kind.LOOKUP, Kind.FINISH, Kind.LOOKUP], "what was told of the first is not of the second"
+        assert engine.ring().facts(Kind.FINISH)[0]["aborted"] == 1
+
+    def test_one_that_waits_again_after_it_was_retracted_is_the_same(self, engine):
+        engine.scheduler.token_budget = 0
+        req = engine.scheduler.receive("id", PROMPT)
+        for entered in (1.0, 2.0):
+            req.time_stats.wait_queue_entry_time = entered
+            engine.steps(2)
+            req.retracted_stain = True
+        assert engine.ring().facts(Kind.FINISH) == []
+        assert len(engine.ring().of(Kind.LOOKUP)) == 2
 
     def test_attribution_that_the_engine_does_not_make_is_absent_not_zero(self, engine, monkeypatch):
         req = engine.scheduler.receive("plain", PROMPT)

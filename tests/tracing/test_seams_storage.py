@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from hicache_tracing.records import ABSENT, Kind, PrefetchOutcome, unpack_runs
@@ -108,6 +110,25 @@ class TestBackup:
         assert stored.ring().facts(Kind.STORAGE_BACKUP)[1:] == [{"operation_id": 1, "tokens": ABSENT, "finished": 1}]
         stored.steps(3)
         assert len(stored.ring().of(Kind.STORAGE_BACKUP)) == 2
+
+    def test_what_is_under_way_is_not_looked_at_where_nothing_is_acknowledged(self, stored):
+        """Of thousands, at every step of a scheduler whose storage is slow."""
+
+        class UnderWay(dict):
+            looks = 0
+
+            def __iter__(self):
+                self.looks += 1
+                return super().__iter__()
+
+        stored.tree.ongoing_backup = under_way = UnderWay({1: None, 2: None})
+        drain = stored.tree._drain_storage_control_queues_impl
+        names = [name for name in inspect.signature(drain).parameters if name != "log_metrics"]
+        drain(**dict.fromkeys(names, 0), log_metrics=True)
+        of_the_engine, under_way.looks = under_way.looks, 0
+        drain(**dict.fromkeys(names, 0) | {"n_backup": 1}, log_metrics=True)
+        assert under_way.looks == of_the_engine + 1
+        assert stored.ring().facts(Kind.STORAGE_BACKUP) == [{"operation_id": 1, "tokens": ABSENT, "finished": 1}]
 
 
 def test_the_backend_is_attached_refused_and_detached(engine):

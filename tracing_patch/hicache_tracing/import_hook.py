@@ -60,7 +60,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             original(module)
             callback = self.waiting.get(spec.name)
-            if callback is not None:
+            if callback is not None and module.__name__ == spec.name:  # a loader may serve several modules
                 _shielded(callback, module)
 
         try:

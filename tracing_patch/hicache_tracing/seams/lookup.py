@@ -10,11 +10,12 @@ from typing import Any
 
 from hicache_tracing import dialects
 from hicache_tracing.guard import Steps
-from hicache_tracing.records import Kind
+from hicache_tracing.records import ABSENT, Kind
 from hicache_tracing.seams.base import Target, argument
 from hicache_tracing.session import Session
 
 LOOKUP = Kind.LOOKUP
+FINISH = Kind.FINISH
 
 MAX_PROMISED = 4096  # requests whose promise is remembered; more wait only where the engine hides their end
 
@@ -28,7 +29,11 @@ def lookup(session: Session) -> Steps:
         # a request that was aborted while it waited has no end: another one may bear its id, and waits since later
         promise = device, host, getattr(getattr(req, "time_stats", None), "wait_queue_entry_time", 0.0)
         promised = session.promised
-        if promised.get(key) != promise:
+        known = promised.get(key)
+        if known != promise:
+            if known is not None and known[2] != promise[2] and not getattr(req, "retracted_stain", True):
+                session.first_tokens.seen(key)
+                session.write(FINISH, key, ABSENT, 0, 1, ABSENT)  # what was told of that one is not of this one
             session.write(
                 LOOKUP,
                 key,

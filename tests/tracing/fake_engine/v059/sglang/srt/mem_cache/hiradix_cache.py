@@ -143,7 +143,7 @@ class HiRadixCache(RadixCache):
         self.writing_check()
         self.loading_check()
         if self.enable_storage:
-            self._drain_storage_control_queues_impl(0, None, 0, True)
+            self._drain_storage_control_queues_impl(n_revoke=0, n_backup=None, n_release=0, log_metrics=True)
 
     def writing_check(self, write_back=False):
         queue = self.cache_controller.ack_write_queue
