@@ -140,6 +140,19 @@ class TestProcesses:
         assert ring.dropped == 0
         assert ring.closed == 0, "the child's end is not the end of the ring"
 
+    def test_a_child_forked_before_there_is_a_ring_has_one_of_its_own(self, release, tmp_path):
+        code = SERVE + (
+            "import os\n"
+            "child = os.fork()\n"
+            "serve('parent' if child else 'child')\n"
+            "if child:\n"
+            "    os.waitpid(child, 0)\n"
+            "    print(os.getpid(), child)\n"
+        )
+        parent, child = output(code, env=on(tmp_path), paths=paths(release)).split()
+        of = {ring.pid: [record.rid for record in ring.of(Kind.ADMIT)] for ring in rings(tmp_path)}
+        assert of == {int(parent): ["parent"], int(child): ["child"]}
+
     def test_a_spawned_scheduler_has_a_ring_of_its_own(self, release, tmp_path):
         (tmp_path / "main.py").write_text(
             SERVE + "import multiprocessing, os\n"

@@ -156,6 +156,18 @@ class TestTransfer:
         engine.tree.cache_controller.start_writing()
         assert [gate.open for gate in gates] == [False] * 4
 
+    def test_that_an_eviction_waits_for_is_done_before_it(self, release, tmp_path):
+        """write_back: one and the same call of the engine may hand over what is queued and wait until it is there."""
+        with running(release, tmp_path, hicache_write_policy="write_back") as engine:
+            engine.serve("first", PROMPT)
+            engine.steps(3)
+            assert not engine.session.backups.end.open
+            engine.scheduler.evict(300)
+            told, of = [record.kind for record in engine.ring().records], (Kind.TRANSFER_DONE, Kind.EVICT)
+            assert tuple(kind for kind in told if kind in of) == of
+            engine.steps()
+            assert not engine.session.backups.end.open
+
     def test_several_open_ones_end_each_on_its_own(self, engine):
         for i in range(3):
             engine.scheduler.receive(f"request {i}", range(1000 * i, 1000 * i + 50))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from types import SimpleNamespace
+
 import pytest
 
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import around
 from hicache_tracing.records import ABSENT, Kind
+from hicache_tracing.ring_file import RecorderError
 from hicache_tracing.session import MAX_RIDS, Session
 
+from .engines import RELEASES, launch
 from .engines import engine as running
 from .ring import read
 
@@ -102,6 +108,21 @@ class TestTheEndOfATransfer:
         assert (facts["finished"], facts["device_ns"]) == (0, ABSENT)
 
 
+def test_its_end_is_looked_for_from_when_something_is_queued_until_nothing_is_under_way(session):
+    backups = session.backups
+    session.drained(backups, [])
+    assert not backups.end.open
+    session.queued(backups, 1, 100)
+    session.drained(backups, [])
+    assert backups.end.open
+    ack = TestTheEndOfATransfer.Ack()
+    session.submitted(backups, ack, -1)
+    session.drained(backups, [ack])
+    assert backups.end.open
+    session.drained(backups, [])
+    assert not backups.end.open
+
+
 def test_more_operations_than_a_record_lists_are_counted_all(session):
     for i in range(1500):
         session.queued(session.backups, i, 1)
@@ -109,3 +130,83 @@ def test_more_operations_than_a_record_lists_are_counted_all(session):
     [transfer] = read(session.recorder.path).of(Kind.TRANSFER)
     assert transfer.named()["operations"] == transfer.named()["tokens"] == 1500
     assert len(transfer.extra) == 1000 * 16
+
+
+class Watched:
+    """A content witness that knows no rows, only who called it."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __getattr__(self, name):
+        return lambda *_: self.called.append(name)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+class TestAnotherSchedulerInTheProcess:
+    """Only the last one is recorded: its nodes, slots and queues are not those of the one before."""
+
+    def test_voids_what_is_open_and_what_is_known(self, release, tmp_path):
+        with running(release, tmp_path) as first:
+            first.serve("one", PROMPT)
+            first.scheduler.evict(300)
+            first.scheduler.receive("again", [*PROMPT, 7])
+            first.steps()
+            first.scheduler.token_budget = 0
+            first.scheduler.receive("looked up, not admitted", PROMPT)
+            first.steps()
+            [finished] = first.ring().of(Kind.TRANSFER_DONE)
+            assert first.session.host_copies._of
+            assert first.session.promised
+            second = launch(release, first.session)
+            assert first.ring().facts(Kind.RESET) == [{"open_loads": 1, "open_backups": 1}]
+            dropped = first.ring().of(Kind.TRANSFER_DONE)[1:]
+            assert [record.named()["finished"] for record in dropped] == [0, 0]
+            assert not first.session.host_copies._of
+            assert not first.session.promised
+            first.settle()
+            assert first.ring().of(Kind.TRANSFER_DONE) == [finished, *dropped]
+            assert second.session.tree is second.tree
+
+    def test_but_the_same_one_again_voids_nothing(self, release, tmp_path):
+        with running(release, tmp_path) as engine:
+            engine.serve("one", PROMPT)
+            known = dict(engine.session.host_copies._of)
+            engine.session.identify(engine.scheduler)
+            assert engine.session.host_copies._of == known != {}
+            assert engine.ring().of(Kind.RESET) == []
+
+    def test_is_no_business_of_the_witness_of_the_first(self, release, tmp_path, monkeypatch):
+        """It has the addresses of the first one's rows. Nor is it freed, with a kernel under way in its tables."""
+        witnesses = [Watched()]
+        monkeypatch.setattr("hicache_tracing.session.make_witness", lambda *_: witnesses.pop())
+        with running(release, tmp_path, {"content": "full"}) as first:
+            first.scheduler.receive("one", PROMPT)
+            first.steps()
+            called, alive = list(first.session.witness.called), weakref.ref(first.session.witness)
+            assert called
+            second = launch(release, first.session)  # for which there is none left
+            second.serve("one", PROMPT)
+            second.scheduler.evict(300)
+            second.serve("again", [*PROMPT, 7])
+            assert second.session.witness is None
+            assert alive().called == called
+
+
+class TestOfTheEngine:
+    def test_the_scheduler_is_not_kept(self, tmp_path):
+        with running("v0523", tmp_path) as engine:
+            engine.serve("one", PROMPT)
+            scheduler, engine.scheduler = weakref.ref(engine.scheduler), None
+            gc.collect()
+            assert scheduler() is None
+
+    def test_nothing_is_kept_where_nothing_is_recorded(self, tmp_path, monkeypatch):
+        def refuse(*_):
+            raise RecorderError("no place")
+
+        monkeypatch.setattr("hicache_tracing.session.Recorder", refuse)
+        session = Session(Settings(folder=str(tmp_path), capacity=4096))
+        session.open()
+        session.identify(SimpleNamespace(tree_cache=SimpleNamespace(cache_controller=object())))
+        assert (session.tree, session.controller) == (None, None)

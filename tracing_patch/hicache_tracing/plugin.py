@@ -38,7 +38,7 @@ def start(settings: Settings | None = None) -> Session:
         by_module[target.module].append((target, session.new_seam(target.seam)))
     for module, seams in by_module.items():
         import_hook.after_import(module, partial(attach, session, seams))
-    os.register_at_fork(after_in_child=session.silence)
+    os.register_at_fork(after_in_child=session.forked)
     atexit.register(session.close)
     return session
 

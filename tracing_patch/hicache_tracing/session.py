@@ -1,8 +1,10 @@
 """What one scheduler process knows while it records: the open ring, the operations under way, whose turn it is.
 
-Everything here is plain numbers and short strings, bounded, and touched by the scheduler's thread only. The one
-exception is ``acks``: the engine's own acknowledgement tuples (events and node ids, no tensors) of transfers that
-are still open, kept until the engine drops them from its queue.
+Everything here is plain numbers and short strings, bounded, and touched by the scheduler's thread only. Of the
+engine's own objects it keeps two kinds. The acknowledgement tuples (events and node ids, no tensors) of transfers that
+are still open, until the engine drops them from its queue. And the tree and the controller of the last scheduler that
+was identified, by which seams know whose call it is: they, and the KV pools with them, live as long as the process,
+also where the scheduler that had them does not.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ Write = Callable[..., None]
 
 TRANSFER = Kind.TRANSFER
 TRANSFER_DONE = Kind.TRANSFER_DONE
+RESET = Kind.RESET
 
 MAX_RIDS = 1 << 18  # characters of request ids remembered: a client chooses their length
 MAX_QUEUED = 4096  # operations of a direction; more wait only where the engine hides their transfer from us
@@ -66,7 +69,6 @@ class Session:
         self.write: Write = _nowhere
         self.controller: Any = None
         self.tree: Any = None
-        self.scheduler: Any = None
         self.page = 1  # host slots that are given out together
         self.rid = ""  # the request in whose scope the engine is working
         self.load_scope: LoadScope | None = None
@@ -77,6 +79,8 @@ class Session:
         self.first_tokens = FirstTokens()
         self.promised: dict[bytes, tuple[int, int, float]] = {}  # request -> what lookup told of it last
         self.witness: ContentWitness | None = None
+        self._parted: ContentWitness | None = None
+        """That of the scheduler before: its kernels may be under way until the next has waited for the device."""
         self.signing = True  # False: what voids a signature is not told any more, so none may be taken
         self.host_slots = self.new_seam("host_slots")
         """No function of the engine's: that it lets the host slots of an evicted node be read."""
@@ -104,13 +108,15 @@ class Session:
 
     def identify(self, scheduler: Any) -> None:
         """Write the identity of this process once its scheduler stands, and meet its cache controller."""
-        self.scheduler = scheduler
-        self.tree = dialects.hicache_tree(scheduler)
-        self.controller = getattr(self.tree, "cache_controller", None)
-        self.page = dialects.page_size(self.tree)
-        self.host_copies.told = told.all_told(told.COPIES, self.seams, self._cache())
         if self.recorder is None:
             return
+        tree = dialects.hicache_tree(scheduler)
+        if self.tree is not None and tree is not self.tree:
+            self._part()
+        self.tree = tree
+        self.controller = getattr(tree, "cache_controller", None)
+        self.page = dialects.page_size(tree)
+        self.host_copies.told = told.all_told(told.COPIES, self.seams, self._cache())
         content = self._witness_content()
         identity = identity_of(scheduler, self.tree, self.controller)
         identity["content_mode"] = content
@@ -120,6 +126,15 @@ class Session:
         if self.controller is not None and (lacking := told.lacking(told.PROOF, self.seams, self._cache())):
             say("nothing can be proven here, not recorded: %s", ", ".join(lacking))
         logger.info("hicache-witness: recording to %s", self.recorder.path)
+
+    def _part(self) -> None:
+        """From the tree so far, for another scheduler's: what is open and what is known is of nodes that it has not."""
+        if self.witness is not None:
+            self._parted, self.witness = self.witness, None
+        loads, backups = self.dropped()
+        self.promised.clear()
+        self.host_copies.forget()
+        self.write(RESET, b"", loads, backups)
 
     def _cache(self) -> tuple[Any, ...]:
         return tuple(part for part in (self.tree, self.controller) if part is not None)
@@ -141,8 +156,13 @@ class Session:
             return content
         return wanted
 
+    def forked(self) -> None:
+        """In the child: a ring that it has inherited is its parent's. Where there is none yet, it may open its own."""
+        if self.recorder is not None:
+            self.silence()
+
     def silence(self) -> None:
-        """Write no more, for good. Also in a forked child: the ring that it has inherited is its parent's."""
+        """Write no more, for good."""
         self.recorder = None
         self.write = _nowhere
         for seam in self.seams:
@@ -211,9 +231,12 @@ class Session:
     # -- transfers -------------------------------------------------------------------------------------------
 
     def queued(self, transfers: Transfers, node_id: int, tokens: int) -> int:
-        """A new operation id for an operation that the engine has just queued."""
+        """A new operation id for an operation that the engine has just queued.
+
+        A poll of the engine's may hand over what is queued and wait for its end, all in one: its gate opens already.
+        """
         transfers.operations += 1
-        transfers.told = transfers.start.open = True
+        transfers.told = transfers.start.open = transfers.end.open = True
         if len(transfers.queued) >= MAX_QUEUED:
             transfers.queued.clear()
         transfers.queued.append((node_id, transfers.operations, tokens))
@@ -262,7 +285,7 @@ class Session:
             transfers.open = still
             for entry in done:
                 self._done(transfers.direction, entry, finished=1)
-        transfers.end.open = bool(transfers.open) or self.witness is not None
+        transfers.end.open = bool(transfers.open or transfers.queued) or self.witness is not None
 
     def dropped(self) -> tuple[int, int]:
         """A reset clears the engine's queues without waiting: what is open now will never be acknowledged."""
