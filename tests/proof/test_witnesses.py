@@ -82,6 +82,7 @@ OF_ITS_OWN_FACTS = [
     ("load_back", load_back(0, "over_quota", quota=64, threshold=10), "contradicts", "quota of 64 tokens"),
     ("load_back", load_back(0, "over_quota", quota=64), "contradicts", "quota of 64 tokens"),
     ("load_back", load_back(0, "over_quota"), "contradicts", "quota of this prefill"),
+    ("load_back", load_back(0, "loaded"), "contradicts", "state of another kind was loaded, and no KV"),
     ("load_back", load_back(0, "new"), "contradicts", "outcome 'new'"),
     ("residency", residency(node_seen_leaving=None), "silent", "450 tokens left L1 afterwards"),
     ("residency", residency(node_seen_leaving=None), "silent", "which blocks left is not known"),

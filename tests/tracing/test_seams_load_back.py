@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hicache_tracing.records import Kind, LoadBackOutcome
 
 from .engines import Engine
@@ -47,6 +49,44 @@ def test_loaded_after_making_room(release, tmp_path):
         assert facts["evicted_tokens"] == 300
         assert facts["refused_loads"] == (1 if release == "v059" else 0)
         assert len(engine.ring().of(Kind.LOAD)) == 1, "an operation that the engine refused was never queued"
+
+
+class TestATreeThatAnswersWithMoreThanItLoads:
+    """Of a hybrid model's tree: KV that never left the device may be used again once its state is back."""
+
+    @pytest.fixture
+    def told(self, tmp_path):
+        """What is told of a load-back that answers 300 tokens and moves fewer: (loaded tokens, outcome, moved)."""
+
+        def run(components: tuple[str, ...], moved: int) -> tuple[int, int, int]:
+            with running("v0523", tmp_path) as engine:
+                engine.tree.tree_components = components
+                engine.tree.load_back_threshold = 0
+                engine.serve("first", PROMPT)
+                engine.scheduler.evict(300)
+                [node] = engine.tree.tree_core.nodes.values()
+                node.host = node.host[:moved]
+                engine.serve("again", LONGER)
+                [answer], [load] = engine.ring().facts(Kind.LOAD_BACK), engine.ring().facts(Kind.LOAD)
+                return answer["loaded_tokens"], answer["outcome"], load["tokens"]
+
+        return run
+
+    @pytest.mark.parametrize("moved", [0, 100])
+    def test_what_was_loaded_is_told_of_a_hybrid_one(self, told, moved):
+        assert told(("FULL", "MAMBA"), moved) == (moved, LoadBackOutcome.LOADED, moved)
+
+    @pytest.mark.parametrize("moved", [0, 100])
+    def test_its_own_word_of_a_plain_one_which_the_transfers_then_contradict(self, told, moved):
+        assert told(("FULL",), moved) == (300, LoadBackOutcome.LOADED, moved)
+
+
+def test_a_hybrid_tree_that_was_not_seen_loading_is_taken_at_its_word(tmp_path):
+    with running("v0523", tmp_path, {"seams_off": frozenset(["HybridCacheController.load"])}) as engine:
+        engine.tree.tree_components = ("FULL", "MAMBA")
+        evict_then_ask_again(engine)
+        assert engine.ring().of(Kind.LOAD) == []
+        assert [facts["loaded_tokens"] for facts in engine.ring().facts(Kind.LOAD_BACK)] == [300]
 
 
 def test_declined_below_the_threshold(engine):

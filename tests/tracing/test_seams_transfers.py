@@ -78,6 +78,40 @@ class TestBackup:
             assert (load_back.rid, load_back.named()["loaded_tokens"]) == ("again", 300)
             assert [record.rid for record in engine.ring().of(Kind.BACKUP)[before:]] == [""]
 
+    def test_on_eviction_for_what_another_request_puts_into_the_tree_is_not_of_that_one(self, release, tmp_path):
+        with running(release, tmp_path, hicache_write_policy="write_back", device_tokens=400) as engine:
+            engine.serve("first", PROMPT)
+            engine.serve("needs the room", OTHER)
+            [backup] = engine.ring().of(Kind.BACKUP)
+            assert (backup.rid, backup.named()["tokens"]) == ("", 300)
+
+    def test_after_the_policy_is_changed_it_has_an_owner_again(self, release, tmp_path):
+        with running(release, tmp_path, hicache_write_policy="write_back") as engine:
+            engine.tree.cache_controller.write_policy, engine.tree.is_write_back = "write_through", False
+            engine.serve("first", PROMPT)
+            assert [record.rid for record in engine.ring().of(Kind.BACKUP)] == ["first"]
+
+    def test_that_the_engine_fails_at_is_in_no_transfer(self, engine):
+        controller = engine.tree.cache_controller
+        pool, controller.mem_pool_host = controller.mem_pool_host, None
+        with pytest.raises(AttributeError):
+            controller.write(controller.mem_pool_device.alloc(50), node_id=4242)
+        assert engine.session.backups.queued == []
+        controller.mem_pool_host = pool
+        engine.serve("first", PROMPT)
+        [backup], [transfer] = engine.ring().of(Kind.BACKUP), transfers(engine, D2H)[0]
+        assert pairs(transfer) == [(backup.named()["node_id"], backup.named()["operation_id"])]
+        assert engine.ring().of(Kind.SEAM_FAULT) == []
+
+    def test_asked_for_while_an_exception_is_handled_is_one_like_any_other(self, tmp_path):
+        with running("v0523", tmp_path) as engine:
+            controller = engine.tree.cache_controller
+            try:
+                raise KeyError("of the engine's own")
+            except KeyError:
+                controller.write(controller.mem_pool_device.alloc(50), node_id=4242, flush=False)
+            assert [node for node, *_ in engine.session.backups.queued] == [4242]
+
 
 class TestTransfer:
     def test_volume_and_device_time_where_the_engine_gives_them(self, engine, release):

@@ -36,11 +36,16 @@ def best_node(req: Any) -> int:
 
 
 def loaded_tokens(result: Any) -> int:
-    """What init_load_back really loaded: (count, node) from 0.5.22, (indices, node) before, None in buffer mode."""
+    """What init_load_back answers: (count, node) from 0.5.22, (indices, node) before, None in buffer mode."""
     if result is None:
         return 0
     loaded = result[0]
     return int(loaded) if isinstance(loaded, int) else len(loaded)
+
+
+def is_hybrid(tree: Any) -> bool:
+    """Whether the unified tree keeps state of other kinds beside the KV of full attention (Mamba, sliding window)."""
+    return len(getattr(tree, "tree_components", None) or ()) > 1
 
 
 def first_chunk(req: Any) -> int:
@@ -77,6 +82,11 @@ def full_tokens(tracker: Any) -> int:
         if is_full(component):
             return int(tokens)
     return 0
+
+
+def evicted_tokens(result: Any) -> int:
+    """Tokens that left the device: a number, (KV tokens, Mamba states) of the Mamba tree, or nothing."""
+    return int((result[0] if isinstance(result, tuple) else result) or 0)
 
 
 def is_full(component: Any) -> bool:

@@ -6,16 +6,24 @@ from hicache_tracing.records import ABSENT, LoadBackOutcome
 
 
 class LoadScope:
-    __slots__ = ("evicted", "refused", "requested")
+    __slots__ = ("evicted", "moved", "refused", "requested")
 
     def __init__(self) -> None:
         self.requested = 0
         self.refused = 0
         self.evicted = 0
+        self.moved = 0  # host tokens that the cache controller was told to load
 
-    def outcome(self, promised: int, loaded: int, threshold: int, quota: int) -> LoadBackOutcome:
+    def loaded(self, answered: int, *, hybrid: bool) -> int:
+        """Host tokens loaded. A hybrid model's tree answers with all KV that the request may now use, also that which
+        never left the device and only waited for state of another kind; a plain tree's answer is its own word, to be
+        held against the transfers.
+        """
+        return self.moved if hybrid and self.requested else answered
+
+    def outcome(self, promised: int, answered: int, threshold: int, quota: int) -> LoadBackOutcome:
         """Why the promise was kept or not."""
-        if loaded > 0:
+        if answered > 0:
             return LoadBackOutcome.LOADED
         if promised <= 0 and not self.requested:
             return LoadBackOutcome.NOTHING

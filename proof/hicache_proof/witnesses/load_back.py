@@ -43,5 +43,6 @@ _REASONS = {
     "no_room": "no room in L1, even after evicting",
     "buffer_mode": "host memory is only a staging buffer in this mode",
     "nothing": "nothing was promised",
+    "loaded": "state of another kind was loaded, and no KV",
     "unknown": "the engine did not say why",
 }

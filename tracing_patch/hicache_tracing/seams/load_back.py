@@ -40,8 +40,9 @@ def load_back(session: Session) -> Steps:
         if result is None:
             loaded, outcome = 0, LoadBackOutcome.BUFFER_MODE
         else:
-            loaded = dialects.loaded_tokens(result)
-            outcome = scope.outcome(promised, loaded, threshold, quota)
+            answered = dialects.loaded_tokens(result)
+            loaded = scope.loaded(answered, hybrid=dialects.is_hybrid(args[0]))
+            outcome = scope.outcome(promised, answered, threshold, quota)
         if outcome is LoadBackOutcome.NOTHING:
             return
         session.write(LOAD_BACK, key, promised, loaded, outcome, node, threshold, quota, scope.evicted, scope.refused)
