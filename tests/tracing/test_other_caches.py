@@ -9,10 +9,12 @@ import pytest
 from hicache_tracing import dialects
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import around
-from hicache_tracing.records import Kind, SeamState
+from hicache_tracing.records import EvictCause, Kind, SeamState
 from hicache_tracing.seams import ALL
 from hicache_tracing.session import Session
 
+from .engines import importable
+from .moves import runs
 from .ring import read
 
 CONTROLLER = SimpleNamespace(ack_load_queue=[], ack_write_queue=[])
@@ -72,3 +74,33 @@ class TestAnExternalLinker:
         around(lambda _tree: None, seam, *target.hooks(session))(tree)
         assert seam.faults == 0
         assert read(session.recorder.path).of(Kind.TRANSFER_DONE) == []
+
+
+class TestATreeOfMambaStates:
+    """HiMambaRadixCache: its evictions return the KV tokens and the states that left."""
+
+    @pytest.fixture
+    def evicted(self, session):
+        """What is told of one of its functions, and how often ours failed."""
+
+        def run(function: str) -> tuple[list[tuple[int, int, int]], int]:
+            target = next(target for target in ALL if target.seam == f"HiMambaRadixCache.{function}")
+            seam = session.new_seam(target.seam)
+            evict = around(lambda _tree, _node: (64, 1), seam, *target.hooks(session))
+            with importable("v0523"):
+                node = SimpleNamespace(id=7, host_value=__import__("engine_parts").Slots(range(40, 104)))
+            assert evict(SimpleNamespace(), node) == (64, 1)
+            ring = read(session.recorder.path)
+            return [
+                (facts["cause"], facts["node_id"], facts["tokens"]) for facts in ring.facts(Kind.EVICT)
+            ], seam.faults
+
+        return run
+
+    def test_the_tokens_of_what_was_dropped(self, evicted):
+        assert evicted("_evict_regular") == ([(EvictCause.DROPPED, 7, 64)], 0)
+
+    def test_the_tokens_of_what_the_host_still_holds_and_where(self, evicted, session):
+        assert evicted("_evict_to_host") == ([(EvictCause.DEMOTED, 7, 64)], 0)
+        [evict] = read(session.recorder.path).of(Kind.EVICT)
+        assert runs(evict) == [(40, 64)]

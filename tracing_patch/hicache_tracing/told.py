@@ -37,7 +37,7 @@ VOIDING = (
 line is needed, the last only where storage can be attached. Were one of them missed, good rows would be called damaged.
 """
 STORAGE = VOIDING[-1]
-ALSO_VOIDING = ("_demote", "_evict_regular", "_drop_subtree_no_host")
+ALSO_VOIDING = ("_demote", "_evict_to_host", "_evict_regular", "_drop_subtree_no_host")
 """The same, where an engine has them."""
 COPIES = ("write", "reset", "detach_storage_backend")
 """Engine functions whose seams tell that the host copy of a node, by its number, may lie elsewhere by now; all that an

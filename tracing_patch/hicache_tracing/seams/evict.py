@@ -96,7 +96,7 @@ def unified_drop(session: Session) -> Steps:
 
 
 def radix_demoted(session: Session) -> Steps:
-    """HiRadixCache._detach_backuped or _evict_backuped: returns the tokens that left."""
+    """HiRadixCache._detach_backuped or _evict_backuped, HiMambaRadixCache._evict_to_host: give the tokens that left."""
     return _radix(session, kept=True)
 
 
@@ -110,7 +110,7 @@ def _radix(session: Session, *, kept: bool) -> Steps:
         return argument(args, kwargs, 1, "node", kwargs.get("root"))
 
     def after(node: Any, result: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        _left_device(session, args[0], node, int(result or 0), kept=kept)
+        _left_device(session, args[0], node, dialects.evicted_tokens(result), kept=kept)
 
     return Steps(before, after)
 
@@ -150,6 +150,7 @@ TARGETS = (
     Target(*HIRADIX, "_evict_backuped", RADIX_NODE, radix_demoted, unless="_detach_backuped"),
     Target(*HIRADIX, "_evict_regular", RADIX_NODE, radix_dropped),
     Target(*HIRADIX, "_drop_subtree_no_host", RADIX_NODE, radix_dropped),
+    Target(*HIMAMBA, "_evict_to_host", RADIX_NODE, radix_demoted),
     Target(*HIMAMBA, "_evict_regular", RADIX_NODE, radix_dropped),
     Target(*CONTROLLER, "evict_host", (("self", "host_indices"),), host_slots),
 )
