@@ -17,13 +17,14 @@ from typing import Any
 from hicache_tracing import dialects, told
 from hicache_tracing.config import Settings
 from hicache_tracing.first_tokens import FirstTokens
-from hicache_tracing.guard import Gate, Seam, say
+from hicache_tracing.guard import Seam, say
 from hicache_tracing.host_copies import HostCopies
 from hicache_tracing.identity import identity_of
 from hicache_tracing.load_scope import LoadScope
 from hicache_tracing.recorder import Recorder
 from hicache_tracing.records import ABSENT, PAIR, Direction, Kind, SeamState
 from hicache_tracing.ring_file import RecorderError
+from hicache_tracing.transfers import Transfers
 from hicache_tracing.witness import ContentWitness, UnwitnessableError, make_witness
 
 logger = logging.getLogger("hicache_witness")
@@ -42,21 +43,6 @@ MAX_OPEN = 1024  # transfers of a direction; more are open only where the engine
 
 def _nowhere(*_: object, **__: object) -> None:
     """The recorder's ``write`` while there is no recorder."""
-
-
-class Transfers:
-    """The operations of one direction: queued, then merged into a transfer, then seen finished."""
-
-    __slots__ = ("direction", "end", "open", "operations", "queued", "start", "told")
-
-    def __init__(self, direction: Direction) -> None:
-        self.direction = direction
-        self.queued: list[tuple[int, int, int]] = []  # (node id, operation id, tokens)
-        self.open: list[tuple[int, Any, int, int]] = []  # (transfer id, the engine's ack, tokens, bytes)
-        self.operations = 0
-        self.told = False  # whether we are told what is queued
-        self.start = Gate()  # of the function that merges what is queued
-        self.end = Gate()  # of the function that polls for what is open
 
 
 class Session:
