@@ -16,8 +16,8 @@ engine that runs on, what is evicted afterwards they have seen come. Of a burst,
 passed once a batch, or once a turn of the engine's loop, the whole batch passes together.
 
 Most of it is no work but waiting for memory: a forward pass, or the engine's sleep, has pushed a seam's code and data
-out of the processor's caches when it is called. In a loop the same calls take
-less: see ``seam_cost.py``.
+out of the processor's caches when it is called. In a loop the same calls take less:
+see ``seam_cost.py``.
 """
 
 from __future__ import annotations

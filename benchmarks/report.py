@@ -83,8 +83,7 @@ def newest(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 
 def page(lines: Sequence[Line], results: dict[str, Any]) -> str:
-    counted = [line for line in lines if not line.retired]
-    current = newest(counted)
+    current = newest(line for line in lines if not line.retired)
     unknown = current.keys() - {name for chapter in CHAPTERS.values() for name in chapter}
     if unknown:
         raise ValueError(f"no chapter for {', '.join(sorted(unknown))}")

@@ -117,10 +117,7 @@ class Session:
         """From the tree so far, for another scheduler's: what is open and what is known is of nodes that it has not."""
         if self.witness is not None:
             self._parted, self.witness = self.witness, None
-        loads, backups = self.dropped()
-        self.promised.clear()
-        self.host_copies.forget()
-        self.write(RESET, b"", loads, backups)
+        self.reset()
 
     def _cache(self) -> tuple[Any, ...]:
         return tuple(part for part in (self.tree, self.controller) if part is not None)
@@ -272,6 +269,15 @@ class Session:
             for entry in done:
                 self._done(transfers.direction, entry, finished=1)
         transfers.end.open = bool(transfers.open or transfers.queued) or self.witness is not None
+
+    def reset(self) -> None:
+        """Nothing is resident any more, and nothing that was known of it holds."""
+        counts = self.dropped()
+        self.promised.clear()
+        self.host_copies.forget()
+        if self.witness is not None:
+            self.witness.forget()
+        self.write(RESET, b"", *counts)
 
     def dropped(self) -> tuple[int, int]:
         """A reset clears the engine's queues without waiting: what is open now will never be acknowledged."""

@@ -6,23 +6,14 @@ from typing import Any
 
 from hicache_tracing.cache_classes import TREES
 from hicache_tracing.guard import Steps
-from hicache_tracing.records import Kind
 from hicache_tracing.seams.base import Target
 from hicache_tracing.session import Session
-
-RESET = Kind.RESET
 
 
 def reset(session: Session) -> Steps:
     def before(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if args[0] is not session.tree:  # a tree under construction resets itself too
-            return
-        loads, backups = session.dropped()
-        session.promised.clear()
-        session.host_copies.forget()
-        if session.witness is not None:
-            session.witness.forget()
-        session.write(RESET, b"", loads, backups)
+        if args[0] is session.tree:  # a tree under construction resets itself too
+            session.reset()
 
     return Steps(before)
 
