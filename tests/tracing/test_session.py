@@ -142,6 +142,13 @@ class Watched:
         return lambda *_: self.called.append(name)
 
 
+def test_after_a_reset_the_witness_knows_no_signature(tmp_path):
+    with running("v0523", tmp_path) as engine:
+        engine.session.witness = witness = Watched()
+        engine.tree.reset()
+        assert witness.called == ["forget"]
+
+
 @pytest.mark.parametrize("release", RELEASES)
 class TestAnotherSchedulerInTheProcess:
     """Only the last one is recorded: its nodes, slots and queues are not those of the one before."""
