@@ -13,8 +13,8 @@ from hicache_proof.lab.errors import CannotRunError
 from .fake_engine import FakeEngine
 
 
-def slow(**how):
-    return FakeEngine(host=16384, seconds_per_token=100e-6, **how)
+def slow(seconds_per_token=100e-6, **how):
+    return FakeEngine(host=16384, seconds_per_token=seconds_per_token, **how)
 
 
 def test_reads_that_save_work_at_every_length_say_so(run_of):
@@ -32,14 +32,14 @@ def test_reads_that_cost_more_than_computing_never_break_even(run_of):
 
 
 def test_several_at_once_are_all_read_and_their_throughput_counted(run_of):
-    engine = slow()
+    engine = slow(seconds_per_token=1e-3)  # more than a busy machine takes to start a thread
     run = run_of(engine, "--concurrency", "4,1,2", "--repetitions", "2")
     assert [rung.at_once for rung in run.concurrency.rungs] == [1, 2, 4]
     assert [rung.requests for rung in run.concurrency.rungs] == [2, 4, 8]
     assert all(rung.from_host == rung.requests for rung in run.concurrency.rungs)
     assert len({rung.prefix_tokens for rung in run.concurrency.rungs}) == 1
     assert run.concurrency.rungs[2].read_tokens_per_second > run.concurrency.rungs[2].miss_tokens_per_second
-    assert 2 < engine.most_at_once <= 4, "on a busy machine not all four meet"
+    assert engine.most_at_once == 4
     assert next(check.state for check in run.checks if check.name == "traffic") == "passed"
 
 
