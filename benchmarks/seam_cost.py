@@ -195,13 +195,20 @@ class Cache:
             self.write_queue.clear()
             self.ack_write_queue.append(self.ack)
 
-    def loading_check(self, _tree: object) -> None:
-        self.ack_load_queue.clear()
 
-    def writing_check(self, _tree: object) -> None:
-        self.ack_write_queue.clear()
+class Tree:
+    def __init__(self, cache: Cache) -> None:
+        self.cache_controller = cache
+        self.load_back_threshold = 10
+        self.tree_core = SimpleNamespace(is_backuped=lambda _node: True)
 
-    def evict(self, _tree: object, _node: int, tracker: dict[Component, int]) -> None:
+    def loading_check(self) -> None:
+        self.cache_controller.ack_load_queue.clear()
+
+    def writing_check(self) -> None:
+        self.cache_controller.ack_write_queue.clear()
+
+    def evict_leaf(self, _node: int, tracker: dict[Component, int]) -> None:
         tracker[Component.FULL] = TOKENS
 
 
@@ -215,8 +222,7 @@ def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
         time_stats=SimpleNamespace(wait_queue_entry_time=1.0, forward_entry_time=2.0),
     )  # fmt: skip
     cache = Cache()
-    core = SimpleNamespace(is_backuped=lambda _node: True)
-    tree = SimpleNamespace(cache_controller=cache, load_back_threshold=10, tree_core=core)
+    tree = Tree(cache)
     session.controller, session.tree, session.page = cache, tree, PAGE
     batch = SimpleNamespace(reqs=[req], forward_mode=SimpleNamespace(is_extend=lambda: True))
     promise = SimpleNamespace(best_match_node=7, host_hit_length=TOKENS, mem_quota=None, req=req)
@@ -237,14 +243,14 @@ def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
     load = seam("HybridCacheController.load", Cache.load)
     start_loading = seam("HiCacheController.start_loading", Cache.start_loading)
     prepare_for_extend = seam("ScheduleBatch.prepare_for_extend", engine_function)
-    evict_leaf = seam("UnifiedRadixCache._evict_device_leaf", cache.evict)
+    evict_leaf = seam("UnifiedRadixCache._evict_device_leaf", Tree.evict_leaf)
     evict_host = seam("UnifiedRadixCache.evict_host", lambda *_: TOKENS)
-    loading_check = seam("UnifiedRadixCache.loading_check", cache.loading_check)
+    loading_check = seam("UnifiedRadixCache.loading_check", Tree.loading_check)
     process_batch_result = seam("Scheduler.process_batch_result", lambda *_: req.output_ids.append(1))
     checkpoint = seam("UnifiedRadixCache.checkpoint", engine_function)
     write = seam("HybridCacheController.write", Cache.write)
     start_writing = seam("HiCacheController.start_writing", Cache.start_writing)
-    writing_check = seam("UnifiedRadixCache.writing_check", cache.writing_check)
+    writing_check = seam("UnifiedRadixCache.writing_check", Tree.writing_check)
     release_kv_cache = seam("release_kv_cache", engine_function)
     return req, {
         EMPTY: engine_function,

@@ -139,9 +139,15 @@ class TestWriting:
         [record] = read(recorder.path).records
         assert written == records.pack(1, Kind.ADMIT, record.t_ns, b"req", tuple(range(1, given + 1)), extra)
 
-    @pytest.mark.parametrize(
-        "bad", [{"extra": bytes(records.MAX_EXTRA + 1)}, {"numbers": (1 << 63,)}, {"numbers": range(9)}]
-    )
+    def test_a_ninth_number_is_no_call_at_all(self, recorder):
+        with pytest.raises(TypeError):
+            recorder.write(Kind.LOAD, b"", *range(9))
+        recorder.write(Kind.WEIGHTS, b"", 1)
+        ring = read(recorder.path)
+        assert ring.dropped == 0
+        assert [record.seq for record in ring.records] == [1]
+
+    @pytest.mark.parametrize("bad", [{"extra": bytes(records.MAX_EXTRA + 1)}, {"numbers": (1 << 63,)}])
     def test_what_cannot_be_packed_is_counted_and_leaves_no_gap(self, recorder, bad):
         recorder.write(Kind.WEIGHTS, b"", 1)
         with pytest.raises(Exception, match=r"bytes|argument|format|range"):

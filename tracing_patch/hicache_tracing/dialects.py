@@ -50,8 +50,11 @@ def is_hybrid(tree: Any) -> bool:
 
 def first_chunk(req: Any) -> int:
     """Prompt tokens of the first prefill chunk: ``extend_len``, ``extend_range`` (0.5.16) or ``extend_input_len``."""
-    in_range = getattr(getattr(req, "extend_range", None), "length", None)
-    return number(getattr(req, "extend_len", getattr(req, "extend_input_len", in_range)))
+    length = getattr(req, "extend_len", None)
+    if length is None:
+        in_range = getattr(getattr(req, "extend_range", None), "length", None)
+        length = getattr(req, "extend_input_len", in_range)
+    return number(length)
 
 
 def request_times(req: Any) -> tuple[int, int]:

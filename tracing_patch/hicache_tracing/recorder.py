@@ -83,35 +83,45 @@ class Recorder:
 
 
 def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memoryview[int]) -> Callable[..., None]:
-    """The recorder's ``write``. A closure: an attribute that it had to look up would be paid for at every record."""
-    pack_body, pack_prefix = [body.pack for body in records.BODIES], records.PREFIX.pack
+    """The recorder's ``write``. A closure: an attribute that it had to look up would be paid for at every record; and
+    the numbers are parameters of their own, as a tuple of them would be made and taken apart again.
+    """
+    pack_body, pack_prefix = records.BODY.pack, records.PREFIX.pack
     end = HEADER_SIZE + capacity * SLOT_SIZE
     position = 0  # slots handed out so far
+    start = HEADER_SIZE  # where the next one lies
     busy = False  # tested and set without a call in between: no thread switches there and no signal handler runs
 
-    def write(kind: int, rid: bytes, *numbers: int, extra: bytes = b"") -> None:
+    def write(
+        kind: int,
+        rid: bytes,
+        n1: int = 0, n2: int = 0, n3: int = 0, n4: int = 0, n5: int = 0, n6: int = 0, n7: int = 0, n8: int = 0,
+        *, extra: bytes = b"",
+    ) -> None:  # fmt: skip
         """Append one record. ``rid`` as made by ``key``.
 
         Raises what packing raises (too long an ``extra``, a number that is none); such a record counts as dropped.
         """
-        nonlocal position, busy
+        nonlocal position, start, busy
         if busy:
             dropped[0] += 1
             return
         busy = True
         try:
-            span = 1 - -len(extra) // SLOT_SIZE
-            rest = pack_body[len(numbers)](kind, span, monotonic_ns(), rid, *numbers)
+            span = 1 - -len(extra) // SLOT_SIZE if extra else 1
+            rest = pack_body(kind, span, monotonic_ns(), rid, n1, n2, n3, n4, n5, n6, n7, n8)
             if extra:
                 rest += records.padded(extra)
-            seq, start = position + 1, HEADER_SIZE + position % capacity * SLOT_SIZE
+            seq = position + 1
             data = pack_prefix(seq, adler32(rest, seq % SEEDS)) + rest
             stop = start + len(data)
-            if stop <= end:
+            if stop < end:
                 ring[start:stop] = data
             else:
                 ring[start:end] = data[: end - start]
-                ring[HEADER_SIZE : HEADER_SIZE + stop - end] = data[end - start :]
+                stop += HEADER_SIZE - end
+                ring[HEADER_SIZE:stop] = data[end - start :]
+            start = stop
             head[0] = position = position + span
         except Exception:
             dropped[0] += 1

@@ -58,8 +58,6 @@ PREFIX = struct.Struct("<QI")  # seq, checksum of the rest of the record
 BODY = struct.Struct("<HHQ40s8q")  # kind, span, monotonic ns, request id, eight numbers
 assert PREFIX.size + BODY.size == SLOT_SIZE
 NUMBERS = 8
-BODIES = tuple(struct.Struct(f"<HHQ40s{given}q{8 * (NUMBERS - given)}x") for given in range(NUMBERS + 1))
-"""BODY to pack with fewer numbers; the rest are zeros."""
 CHECKSUMS = {1: (crc32, 1 << 32), 2: (adler32, 65521)}
 """By layout: the checksum over all of a record but ``seq`` and itself; it starts from ``seq`` modulo this number."""
 SEEDS = CHECKSUMS[LAYOUT_VERSION][1]
@@ -288,7 +286,7 @@ def decode_rid(key: bytes) -> str:
 def pack(seq: int, kind: int, t_ns: int, rid: bytes, numbers: tuple[int, ...], extra: bytes = b"") -> bytes:
     """A record's bytes, a multiple of SLOT_SIZE. Raises ValueError if ``extra`` is longer than MAX_EXTRA."""
     span = 1 - -len(extra) // SLOT_SIZE
-    rest = BODIES[len(numbers)].pack(kind, span, t_ns, rid, *numbers) + padded(extra)
+    rest = BODY.pack(kind, span, t_ns, rid, *numbers, *(0,) * (NUMBERS - len(numbers))) + padded(extra)
     return PREFIX.pack(seq, adler32(rest, seq % SEEDS)) + rest
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from hicache_tracing.records import MAX_RUNS, RUN
 
-FEW = 1024  # up to here a loop over the slots takes less than the array library's first call after a forward pass
-FEW_PAGES = 128  # and up to here one over the pages takes less than all of the slots at once
+FEW = 1024  # pieces; up to here a loop over them takes less than the array library's calls on all of the slots
 
 Runs = tuple[int, int, bytes]
 
@@ -21,26 +20,37 @@ def host_runs(indices: Any, page: int = 1) -> Runs:
     """
     if indices is None or not indices.is_cpu:
         return 0, 0, b""
-    count = indices.numel()
-    if 1 < page < count <= FEW_PAGES * page and not count % page:
-        slots = indices.numpy()
-        firsts = slots[::page].tolist()
-        if slots[page - 1 :: page].tolist() == [first + page - 1 for first in firsts]:
-            return _of_few(firsts, page)
-    return _of_few(indices.tolist()) if count <= FEW else _of_many(indices.numpy())
-
-
-def _of_few(slots: list[int], size: int = 1) -> Runs:
-    """``slots``: the first of each piece of ``size`` consecutive ones."""
-    if not slots:
+    slots = indices.numpy()
+    count = len(slots)
+    if not count:
         return 0, 1, b""
+    piece = page if _in_pages(slots, page) else 1
+    if count > FEW * piece:
+        return _of_many(slots)
+    firsts = slots[::piece]
+    steps = (firsts[1:] - slots[piece - 1 : -1 : piece]).tolist()
+    if steps.count(1) == len(steps):  # small integers, counted without a loop of ours
+        return 1, 1, RUN.pack(slots.item(0), count)
+    return _of_few(firsts.tolist(), piece)
+
+
+def _in_pages(slots: Any, page: int) -> bool:
+    """Whether they are whole pages of consecutive slots, two of them or more."""
+    pages, rest = divmod(len(slots), page)
+    if page == 1 or pages < 2 or rest:
+        return False
+    return (slots[page - 1 :: page] - slots[::page]).tolist().count(page - 1) == pages  # type: ignore[no-any-return]
+
+
+def _of_few(firsts: list[int], piece: int) -> Runs:
+    """``firsts``: the first of each piece of so many consecutive slots."""
     runs = []
-    first = end = slots[0]
-    for slot in slots:
+    first = end = firsts[0]
+    for slot in firsts:
         if slot != end:
             runs.append(RUN.pack(first, end - first))
             first = slot
-        end = slot + size
+        end = slot + piece
     runs.append(RUN.pack(first, end - first))
     return len(runs), 1, b"".join(runs)
 
