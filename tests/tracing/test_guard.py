@@ -339,3 +339,34 @@ class TestAGate:
         seam, gate = Seam("Tree.check", lambda _: None), Gate()
         seam.on, gate.open = False, not shut
         assert around(lambda: "result", seam, never, never, gate=gate)() == "result"
+
+    @pytest.mark.parametrize("is_open", [False, True])
+    @pytest.mark.parametrize(
+        "polls",
+        [
+            lambda self: (self,),
+            lambda self, allow=None: (self, allow),
+            lambda self, *more: (self, *more),
+            lambda self, **more: (self, more),
+            lambda self, *, sync=1: (self, sync),
+            lambda tree: (tree,),
+        ],
+        ids=["self", "default", "args", "kwargs", "keyword", "another name"],
+    )
+    def test_whatever_the_function_takes_arrives(self, polls, is_open):
+        gate = Gate()
+        call = around(polls, Seam("Tree.check", lambda _: None), after=lambda *_: None, gate=gate)
+        gate.open = is_open
+        name = polls.__code__.co_varnames[0]
+        assert call("tree") == polls("tree")
+        assert call(**{name: "tree"}) == polls(**{name: "tree"})
+        for given, words in (((1,), {}), ((), {"allow": 2}), ((), {"sync": 3})):
+            outcomes = [outcome_of(function, "tree", *given, **words) for function in (polls, call)]
+            assert outcomes[0] == outcomes[1]
+
+
+def outcome_of(function, *given, **words):
+    try:
+        return function(*given, **words)
+    except TypeError:
+        return TypeError
