@@ -92,7 +92,7 @@ def takes_self_alone(function: Callable[..., Any]) -> bool:
     code = getattr(function, "__code__", None)
     if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
         return False
-    return code.co_varnames[: code.co_argcount] == ("self",)
+    return bool(code.co_varnames[: code.co_argcount] == ("self",))
 
 
 def say(message: str, *values: object) -> None:
