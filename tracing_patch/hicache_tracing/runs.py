@@ -6,7 +6,7 @@ from typing import Any
 
 from hicache_tracing.records import MAX_RUNS, RUN
 
-FEW = 1024  # pieces; up to here a loop over them takes less than the array library's calls on all of the slots
+FEW = 64  # up to here a loop takes less than the array library, which a forward pass pushes out of the caches
 
 Runs = tuple[int, int, bytes]
 
@@ -20,14 +20,14 @@ def host_runs(indices: Any, page: int = 1) -> Runs:
     """
     if indices is None or not indices.is_cpu:
         return 0, 0, b""
+    count = indices.numel()
+    if count <= FEW:
+        return _of_few(indices.tolist(), 1)
     slots = indices.numpy()
-    count = len(slots)
-    if not count:
-        return 0, 1, b""
-    piece = page if _in_pages(slots, page) else 1
-    if count > FEW * piece:
-        return _of_many(slots)
+    piece = page if page > 1 and _in_pages(slots, page) else 1
     firsts = slots[::piece]
+    if len(firsts) > FEW:
+        return _of_many(firsts, piece)
     steps = (firsts[1:] - slots[piece - 1 : -1 : piece]).tolist()
     if steps.count(1) == len(steps):  # small integers, counted without a loop of ours
         return 1, 1, RUN.pack(slots.item(0), count)
@@ -37,13 +37,16 @@ def host_runs(indices: Any, page: int = 1) -> Runs:
 def _in_pages(slots: Any, page: int) -> bool:
     """Whether they are whole pages of consecutive slots, two of them or more."""
     pages, rest = divmod(len(slots), page)
-    if page == 1 or pages < 2 or rest:
+    if pages < 2 or rest:
         return False
-    return (slots[page - 1 :: page] - slots[::page]).tolist().count(page - 1) == pages  # type: ignore[no-any-return]
+    lengths: list[int] = (slots[page - 1 :: page] - slots[::page]).tolist()
+    return lengths.count(page - 1) == pages
 
 
 def _of_few(firsts: list[int], piece: int) -> Runs:
     """``firsts``: the first of each piece of so many consecutive slots."""
+    if not firsts:
+        return 0, 1, b""
     runs = []
     first = end = firsts[0]
     for slot in firsts:
@@ -55,12 +58,12 @@ def _of_few(firsts: list[int], piece: int) -> Runs:
     return len(runs), 1, b"".join(runs)
 
 
-def _of_many(slots: Any) -> Runs:
-    """The same, vectorised, of an array."""
-    count = len(slots)
-    breaks = ((slots[1:] - slots[:-1]) != 1).nonzero()[0] + 1  # where each run but the first begins
+def _of_many(firsts: Any, piece: int) -> Runs:
+    """The same, vectorised."""
+    count = len(firsts)
+    breaks = ((firsts[1:] - firsts[:-1]) != piece).nonzero()[0] + 1  # where each run but the first begins
     if len(breaks) == 0:
-        return 1, 1, RUN.pack(int(slots[0]), count)
+        return 1, 1, RUN.pack(firsts.item(0), count * piece)
     complete = len(breaks) < MAX_RUNS
     runs = len(breaks) + 1 if complete else MAX_RUNS
     starts = breaks.copy()
@@ -70,6 +73,6 @@ def _of_many(slots: Any) -> Runs:
     stops = starts.copy()
     stops[:-1] = starts[1:]
     stops[-1] = count if complete else breaks[runs - 1]
-    table = slots[starts].repeat(2)
-    table[1::2] = stops - starts
+    table = firsts[starts].repeat(2)
+    table[1::2] = (stops - starts) * piece
     return runs, int(complete), table.astype("<u4").tobytes()
