@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hicache_tracing import records
 from hicache_tracing.config import Settings
-from hicache_tracing.recorder import Recorder
+from hicache_tracing.recorder import Recorder, _writer
 from hicache_tracing.records import SLOT_SIZE, Kind, SeamState, decode_rid
 from hicache_tracing.session import Session
 
@@ -156,6 +156,23 @@ class TestWriting:
         ring = read(recorder.path)
         assert ring.dropped == 1
         assert [record.seq for record in ring.records] == [1, 2]
+
+    @pytest.mark.parametrize("done", [0, 1, 2], ids=["up to the end", "from the start", "the head"])
+    def test_one_that_fails_where_the_ring_wraps_moves_nothing(self, recorder, done):
+        failures: list[bool] = []
+        dropped = [0]
+        ring, head = (Failing(memory, failures) for memory in (recorder._map, recorder._head))
+        write = _writer(ring, SLOTS, head, dropped)
+        for i in range(SLOTS - 1):
+            write(Kind.WEIGHTS, b"", i)
+        failures += [False] * done + [True]
+        with pytest.raises(MemoryError):
+            write(Kind.LOAD, b"", extra=b"fails")
+        for extra in (b"wraps", b"follows"):
+            write(Kind.LOAD, b"", extra=extra)
+        written = read(recorder.path)
+        assert (written.torn, written.head, dropped) == ([], SLOTS + 3, [1])
+        assert [record.extra.rstrip(b"\0") for record in written.of(Kind.LOAD)] == [b"wraps", b"follows"]
 
 
 class TestInBetween:
@@ -303,6 +320,19 @@ def test_many_requests_cost_no_memory_no_thread_and_one_descriptor(tmp_path):
     assert abs(growth) <= 512 << 10, "what is remembered of request ids comes and goes"
     assert descriptors == 1
     assert threads == "1 1"
+
+
+class Failing:
+    """Memory of which stores fail as ``failures`` says, which is used up."""
+
+    def __init__(self, memory, failures: list[bool]) -> None:
+        self.memory = memory
+        self.failures = failures
+
+    def __setitem__(self, place, data) -> None:
+        if self.failures and self.failures.pop(0):
+            raise MemoryError
+        self.memory[place] = data
 
 
 def _write_many(recorder: Recorder, thread: int) -> None:

@@ -121,8 +121,8 @@ def _writer(ring: mmap.mmap, capacity: int, head: memoryview[int], dropped: memo
                 ring[start:end] = data[: end - start]
                 stop += HEADER_SIZE - end
                 ring[HEADER_SIZE:stop] = data[end - start :]
-            start = stop
             head[0] = position = position + span
+            start = stop  # after all that may fail: what has failed has moved nothing
         except Exception:
             dropped[0] += 1
             raise
