@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 import sys
@@ -317,6 +318,11 @@ class TestAFunctionThatPolls:
             assert error.__context__ is None
 
 
+class Tree:
+    def check(self):
+        return [self]
+
+
 class TestAGate:
     """Of a function that polls for what we know ourselves: while it is shut, its call is the engine's own."""
 
@@ -363,6 +369,48 @@ class TestAGate:
         for given, words in (((1,), {}), ((), {"allow": 2}), ((), {"sync": 3})):
             outcomes = [outcome_of(function, "tree", *given, **words) for function in (polls, call)]
             assert outcomes[0] == outcomes[1]
+
+    @pytest.mark.parametrize("is_open", [False, True])
+    @pytest.mark.parametrize(
+        "polls",
+        [
+            lambda self="default": (self,),
+            "text".upper,
+            functools.partial(lambda self, more: (self, more), "partial"),
+            Tree().check,
+        ],
+        ids=["default", "built in", "partial", "bound"],
+    )
+    def test_and_what_it_can_do_without_may_be_left_out(self, polls, is_open):
+        gate = Gate()
+        call = around(polls, Seam("Tree.check", lambda _: None), after=lambda *_: None, gate=gate)
+        gate.open = is_open
+        for given in ((), ("tree",), ("tree", 1)):
+            assert outcome_of(call, *given) == outcome_of(polls, *given)
+
+    @pytest.mark.parametrize("is_open", [False, True])
+    def test_stays_a_method_that_subclasses_extend_and_others_wrap(self, is_open):
+        def theirs(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                return ["theirs", *function(*args, **kwargs)]
+
+            return wrapper
+
+        class Base(Tree):
+            check = Tree.check
+
+        class Sub(Base):
+            def check(self):
+                return ["sub", *super().check()]
+
+        gate = Gate()
+        gate.open = is_open
+        Base.check = around(Base.check, Seam("Base.check", lambda _: None), after=lambda *_: None, gate=gate)
+        Base.check = theirs(Base.check)
+        tree = Sub()
+        assert tree.check() == ["sub", "theirs", tree]
+        assert inspect.signature(Base.check) == inspect.signature(Tree.check)
 
 
 def outcome_of(function, *given, **words):

@@ -7,6 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from hicache_tracing.records import SeamState
@@ -88,13 +89,6 @@ class Seam:
                 self.changed(self)
 
 
-def takes_self_alone(function: Callable[..., Any]) -> bool:
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
-        return False
-    return bool(code.co_varnames[: code.co_argcount] == ("self",))
-
-
 def say(message: str, *values: object) -> None:
     """One line in the engine's log. What its filters and handlers raise stays here; they get text, not exceptions of
     ours, whose tracebacks would keep the engine's tensors alive.
@@ -153,10 +147,10 @@ def around(
 
 
 def _through(gate: Gate, call: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Most of a request's calls come here with the gate shut. A function of ``self`` alone, as most that poll are, is
-    called as it stands: packing arguments and unpacking them again would take longer than all else.
+    """Most of a request's calls come here with the gate shut. A function of ``self`` alone, as those that start copies
+    are, is called as it stands: packing arguments and unpacking them again would take longer than all else.
     """
-    if takes_self_alone(call):
+    if _takes_self_alone(call):
 
         @functools.wraps(call)
         def poll_self(self: Any) -> Any:
@@ -169,6 +163,16 @@ def _through(gate: Gate, call: Callable[..., Any], wrapper: Callable[..., Any]) 
         return wrapper(*args, **kwargs) if gate.open else call(*args, **kwargs)
 
     return poll
+
+
+def _takes_self_alone(function: Callable[..., Any]) -> bool:
+    """Whether it can be called in no other way: a bound method has its own already, a default may be left out."""
+    if not isinstance(function, FunctionType) or function.__defaults__:
+        return False
+    code = function.__code__
+    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
+        return False
+    return code.co_varnames[: code.co_argcount] == ("self",)
 
 
 def _unless(idle: Idle, call: Callable[..., Any], wrapper: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
