@@ -184,6 +184,9 @@ class Slots:
     def numpy(self) -> object:
         return self._slots
 
+    def __getitem__(self, part: slice) -> object:
+        return self._slots[part]
+
 
 class Cache:
     """The engine's functions around its copies: what is queued becomes a transfer, which has ended when it is asked."""

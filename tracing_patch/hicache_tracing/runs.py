@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import sub
 from typing import Any
 
 from hicache_tracing.records import MAX_RUNS, RUN
 
-FEW = 64  # up to here a loop takes less than the array library, which a forward pass pushes out of the caches
+FEW = 384  # pieces; up to here lists take less than the array library, which a forward pass pushes out of the caches
 
 Runs = tuple[int, int, bytes]
 
@@ -16,31 +17,22 @@ def host_runs(indices: Any, page: int = 1) -> Runs:
 
     At most MAX_RUNS runs are packed; beyond that, and for indices that live on a device (reading them would wait for
     it), the runs are incomplete and the ledger must not conclude anything from them. ``page``: slots that the engine
-    gives out together; of each page only the first and the last are read. O(slots).
+    gives out together; of two pages or more only the first and the last of each are read. O(slots).
     """
     if indices is None or not indices.is_cpu:
         return 0, 0, b""
     count = indices.numel()
+    paged = 1 < page < count and not count % page
+    if paged and count <= FEW * page:
+        firsts, lasts = indices[::page].tolist(), indices[page - 1 :: page].tolist()
+        if list(map(sub, lasts, firsts)).count(page - 1) == len(firsts):
+            return _of_few(firsts, page)
     if count <= FEW:
         return _of_few(indices.tolist(), 1)
     slots = indices.numpy()
-    piece = page if page > 1 and _in_pages(slots, page) else 1
-    firsts = slots[::piece]
-    if len(firsts) > FEW:
-        return _of_many(firsts, piece)
-    steps = (firsts[1:] - slots[piece - 1 : -1 : piece]).tolist()
-    if steps.count(1) == len(steps):  # small integers, counted without a loop of ours
-        return 1, 1, RUN.pack(slots.item(0), count)
-    return _of_few(firsts.tolist(), piece)
-
-
-def _in_pages(slots: Any, page: int) -> bool:
-    """Whether they are whole pages of consecutive slots, two of them or more."""
-    pages, rest = divmod(len(slots), page)
-    if pages < 2 or rest:
-        return False
-    lengths: list[int] = (slots[page - 1 :: page] - slots[::page]).tolist()
-    return lengths.count(page - 1) == pages
+    if paged and (slots[page - 1 :: page] - slots[::page] == page - 1).all():
+        return _of_many(slots[::page], page)
+    return _of_many(slots, 1)
 
 
 def _of_few(firsts: list[int], piece: int) -> Runs:

@@ -64,6 +64,10 @@ def test_a_page_with_a_hole_is_not_taken_for_a_whole_one():
     check(slots, torch.tensor(slots), 64)
 
 
+def test_one_page_alone_is_read_slot_by_slot():
+    check([5, 9, 7], torch.tensor([5, 9, 7]), 3)
+
+
 @pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1])
 @pytest.mark.parametrize("page", [1, 2, 64])
 @pytest.mark.parametrize("swapped", [[], [0, 1], [-2, -1], [60, 61]])
@@ -75,15 +79,33 @@ def test_where_few_become_many(count, page, swapped):
     check(slots, torch.tensor(slots, dtype=torch.int64), page)
 
 
-def test_few_are_read_without_the_array_library():
+class Listed:
+    """Gives its slots as lists alone."""
+
+    is_cpu = True
+
+    def __init__(self, slots: list[int]) -> None:
+        self._slots = slots
+
+    def numel(self) -> int:
+        return len(self._slots)
+
+    def tolist(self) -> list[int]:
+        return self._slots
+
+    def __getitem__(self, part: slice) -> Listed:
+        return Listed(self._slots[part])
+
+
+@pytest.mark.parametrize("page", [1, 2, 64])
+def test_few_are_read_without_the_array_library(page):
     """Its first call after a forward pass takes longer than all of a short prompt's slots."""
-
-    class Short:
-        is_cpu = True
-        numel = staticmethod(lambda: FEW)
-        tolist = staticmethod(lambda: [*range(3, 3 + FEW - 1), 1])
-
-    assert host_runs(Short(), 64) == (2, 1, pack_runs([(3, FEW - 1), (1, 1)]))
+    count = FEW * page
+    assert host_runs(Listed([*range(page, count), *range(page)]), page) == (
+        2,
+        1,
+        pack_runs([(page, count - page), (0, page)]),
+    )
 
 
 def test_a_page_of_no_size_is_none():
