@@ -355,9 +355,11 @@ class TestAGate:
             lambda self, *more: (self, *more),
             lambda self, **more: (self, more),
             lambda self, *, sync=1: (self, sync),
+            lambda self, /: (self,),
             lambda tree: (tree,),
+            lambda call, gate=1, wrapper=2, poll=3: (call, gate, wrapper, poll),
         ],
-        ids=["self", "default", "args", "kwargs", "keyword", "another name"],
+        ids=["self", "default", "args", "kwargs", "keyword", "by place", "another name", "our names"],
     )
     def test_whatever_the_function_takes_arrives(self, polls, is_open):
         gate = Gate()
@@ -365,7 +367,7 @@ class TestAGate:
         gate.open = is_open
         name = polls.__code__.co_varnames[0]
         assert call("tree") == polls("tree")
-        assert call(**{name: "tree"}) == polls(**{name: "tree"})
+        assert outcome_of(call, **{name: "tree"}) == outcome_of(polls, **{name: "tree"})
         for given, words in (((1,), {}), ((), {"allow": 2}), ((), {"sync": 3})):
             outcomes = [outcome_of(function, "tree", *given, **words) for function in (polls, call)]
             assert outcomes[0] == outcomes[1]

@@ -147,32 +147,30 @@ def around(
 
 
 def _through(gate: Gate, call: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Most of a request's calls come here with the gate shut. A function of ``self`` alone, as those that start copies
-    are, is called as it stands: packing arguments and unpacking them again would take longer than all else.
+    """Most of a request's calls come here with the gate shut. Where all parameters have names, the function that stands
+    here has the very same: packing arguments and unpacking them again would take longer than all else.
     """
-    if _takes_self_alone(call):
 
-        @functools.wraps(call)
-        def poll_self(self: Any) -> Any:
-            return wrapper(self) if gate.open else call(self)
-
-        return poll_self
-
-    @functools.wraps(call)
     def poll(*args: Any, **kwargs: Any) -> Any:
         return wrapper(*args, **kwargs) if gate.open else call(*args, **kwargs)
 
+    return functools.wraps(call)(_of_the_same_parameters(gate, call, wrapper) or poll)
+
+
+def _of_the_same_parameters(gate: Gate, call: Callable[..., Any], wrapper: Callable[..., Any]) -> FunctionType | None:
+    """``poll`` for a function of named parameters only; None: of any other."""
+    if not isinstance(call, FunctionType):
+        return None
+    code = call.__code__
+    more = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if more or code.co_kwonlyargcount or code.co_posonlyargcount:
+        return None
+    names = ", ".join(code.co_varnames[: code.co_argcount])
+    made: dict[str, Any] = {"__gate": gate, "__call": call, "__wrapper": wrapper}  # names that no engine's has
+    exec(f"def poll({names}): return (__wrapper if __gate.open else __call)({names})", made)
+    poll: FunctionType = made["poll"]
+    poll.__defaults__ = call.__defaults__
     return poll
-
-
-def _takes_self_alone(function: Callable[..., Any]) -> bool:
-    """Whether it can be called in no other way: a bound method has its own already, a default may be left out."""
-    if not isinstance(function, FunctionType) or function.__defaults__:
-        return False
-    code = function.__code__
-    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
-        return False
-    return code.co_varnames[: code.co_argcount] == ("self",)
 
 
 def _unless(idle: Idle, call: Callable[..., Any], wrapper: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
