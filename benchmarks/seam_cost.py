@@ -254,6 +254,9 @@ def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
         session.promised.clear()
         add_one_req(None, req)
 
+    def computed(_self: object, batch: object, result: object) -> None:
+        req.output_ids.append(1)
+
     def answered() -> None:
         req.output_ids.clear()
         process_batch_result(None, batch, None)
@@ -269,7 +272,7 @@ def request_seams(session: Session) -> tuple[SimpleNamespace, Calls]:
     evict_leaf = seam("UnifiedRadixCache._evict_device_leaf", Tree.evict_leaf)
     evict_host = seam("UnifiedRadixCache.evict_host", lambda *_: TOKENS)
     loading_check = seam("UnifiedRadixCache.loading_check", Tree.loading_check)
-    process_batch_result = seam("Scheduler.process_batch_result", lambda *_: req.output_ids.append(1))
+    process_batch_result = seam("Scheduler.process_batch_result", computed)
     checkpoint = seam("UnifiedRadixCache.checkpoint", engine_function)
     write = seam("HybridCacheController.write", Cache.write)
     start_writing = seam("HiCacheController.start_writing", Cache.start_writing)
