@@ -390,6 +390,16 @@ class TestAGate:
         for given in ((), ("tree",), ("tree", 1)):
             assert outcome_of(call, *given) == outcome_of(polls, *given)
 
+    def test_says_in_a_traceback_whose_it_is(self):
+        def check(self):
+            raise ValueError("host")
+
+        gate = Gate()
+        gate.open = False
+        with pytest.raises(ValueError, match="host") as caught:
+            around(check, Seam("Tree.check", lambda _: None), after=lambda *_: None, gate=gate)("tree")
+        assert [entry.frame.code.path for entry in caught.traceback][1] == "<gate of hicache-witness>"
+
     @pytest.mark.parametrize("is_open", [False, True])
     def test_stays_a_method_that_subclasses_extend_and_others_wrap(self, is_open):
         def theirs(function):

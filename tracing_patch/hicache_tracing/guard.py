@@ -167,7 +167,8 @@ def _of_the_same_parameters(gate: Gate, call: Callable[..., Any], wrapper: Calla
         return None
     names = ", ".join(code.co_varnames[: code.co_argcount])
     made: dict[str, Any] = {"__gate": gate, "__call": call, "__wrapper": wrapper}  # names that no engine's has
-    exec(f"def poll({names}): return (__wrapper if __gate.open else __call)({names})", made)
+    source = f"def poll({names}): return (__wrapper if __gate.open else __call)({names})"
+    exec(compile(source, "<gate of hicache-witness>", "exec"), made)  # so named in the engine's tracebacks
     poll: FunctionType = made["poll"]
     poll.__defaults__ = call.__defaults__
     return poll
