@@ -7,7 +7,7 @@ import pytest
 from hicache_tracing import host_copies
 from hicache_tracing.config import Settings
 from hicache_tracing.host_copies import HostCopies
-from hicache_tracing.records import RUN
+from hicache_tracing.records import MAX_RUNS, RUN
 from hicache_tracing.seams.reset import reset
 from hicache_tracing.session import Session
 
@@ -39,12 +39,16 @@ def test_a_copy_made_anew_counts(copies):
     assert copies.of(7, 100) == anew
 
 
-@pytest.mark.parametrize(
-    "later", [(33, 1, RUN.pack(0, 1) * 33), (2, 0, RUN.pack(0, 1))], ids=["in many pieces", "not all known"]
-)
-def test_one_that_cannot_be_kept_leaves_no_older_one(copies, later):
-    copies.remember(7, 100, later)
+def test_one_that_is_not_all_known_is_not_kept_and_leaves_no_older_one(copies):
+    copies.remember(7, 100, (2, 0, RUN.pack(0, 1)))
     assert copies.of(7, 100) is None
+
+
+def test_one_in_as_many_pieces_as_a_record_holds_is_kept(copies):
+    scattered = MAX_RUNS, 1, RUN.pack(0, 1) * MAX_RUNS
+    copies.remember(8, MAX_RUNS, scattered)
+    assert copies.of(8, MAX_RUNS) == scattered
+    assert copies.of(7, 100) == RUNS
 
 
 def test_operations_of_no_node_are_not_kept(copies):
@@ -58,6 +62,15 @@ def test_there_is_a_bound_and_the_newest_is_within(copies, monkeypatch):
         copies.remember(node, 100, RUNS)
         assert sum(copies.of(other, 100) is not None for other in range(20)) <= 5
         assert copies.of(node, 100) == RUNS
+
+
+def test_pieces_are_bounded_over_all_nodes(copies):
+    for node in range(100):
+        copies.remember(node, MAX_RUNS, (MAX_RUNS, 1, bytes(RUN.size * MAX_RUNS)))
+        kept = [found for other in range(100) if (found := copies.of(other, MAX_RUNS)) is not None]
+        assert sum(len(packed) for _, _, packed in kept) <= host_copies.MAX_PACKED
+        assert copies.of(node, MAX_RUNS) is not None
+    assert len(kept) > 1
 
 
 def test_a_reset_may_number_nodes_anew(tmp_path, copies):

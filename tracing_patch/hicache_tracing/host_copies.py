@@ -12,23 +12,26 @@ from __future__ import annotations
 from hicache_tracing.runs import Runs
 
 MAX_NODES = 2048
-MAX_PACKED = 256  # bytes of runs, 32 of them; of a node in more pieces the engine is asked: half a MiB in all
+MAX_PACKED = 1 << 19  # bytes of their runs, eight for each piece that a copy lies in
 
 
 class HostCopies:
     def __init__(self) -> None:
         self.told = True  # whether we are told of all that moves a copy
         self._of: dict[int, tuple[int, Runs]] = {}
+        self._packed = 0  # bytes of runs since it was empty
 
     def remember(self, node: int, tokens: int, runs: Runs) -> None:
         """A backup of this many tokens was accepted, or the engine was asked."""
         if not self.told:
             return
-        if len(runs[2]) > MAX_PACKED or not runs[1] or node < 0:  # a negative one is nobody's
+        if not runs[1] or node < 0:  # a negative one is nobody's
             self._of.pop(node, None)
             return
-        if len(self._of) >= MAX_NODES:
-            self._of.clear()
+        self._packed += len(runs[2])
+        if len(self._of) >= MAX_NODES or self._packed > MAX_PACKED:
+            self.forget()
+            self._packed = len(runs[2])
         self._of[node] = tokens, runs
 
     def of(self, node: int, tokens: int) -> Runs | None:
@@ -38,3 +41,4 @@ class HostCopies:
 
     def forget(self) -> None:
         self._of.clear()
+        self._packed = 0
