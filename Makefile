@@ -45,7 +45,7 @@ check: setup lint ## lint, types and the quick tests; under 2 minutes
 BENCHMARKS := seam_cost ring_to_ledger fact_to_metrics engine_text engine_fleet pcie_sampler spans engine_calls
 KEEP := --history benchmarks/history.jsonl
 
-bench: setup engine ## what recording, reading and judging cost here; under 6 minutes, kept in docs/performance.md
+bench: setup engine ## what recording, reading and judging cost here; some ten minutes, kept in docs/performance.md
 	@failed=0; \
 	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(KEEP) || failed=1; done; \
 	$(BIN)/python benchmarks/report.py && exit $$failed

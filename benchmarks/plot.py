@@ -28,7 +28,13 @@ def draw(lines: Sequence[Line], path: Path, description: str) -> None:
             panels.setdefault((line.name, line.figure), []).append(line)
     panels = {which: runs for which, runs in panels.items() if len(runs) > 1}
     rows = max(1, ceil(len(panels) / COLUMNS))
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "performance", "font.size": 7, "font.family": "sans-serif"}
+    settings = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "performance",
+        "font.size": 7,
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],  # named anew at each text: nine more are a quarter of the file
+    }
     with mpl.rc_context(settings):
         figure = Figure(figsize=(11, 1.6 * rows + 0.3), layout="constrained")
         axes = list(figure.subplots(rows, COLUMNS, squeeze=False).flat)
