@@ -15,7 +15,7 @@ from hicache_proof.demo.engine import Engine, EngineSpec
 from .conftest import Engines
 from .driver import ask, prompt
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # with two ranks, and perhaps the end of all engines
 KEY = "s3cret"
 
 
