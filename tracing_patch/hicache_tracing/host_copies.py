@@ -19,7 +19,7 @@ class HostCopies:
     def __init__(self) -> None:
         self.told = True  # whether we are told of all that moves a copy
         self._of: dict[int, tuple[int, Runs]] = {}
-        self._packed = 0  # bytes of runs since it was empty
+        self._packed = 0  # bytes of runs remembered since it was empty, those of older copies of a node, too
 
     def remember(self, node: int, tokens: int, runs: Runs) -> None:
         """A backup of this many tokens was accepted, or the engine was asked."""
@@ -28,10 +28,10 @@ class HostCopies:
         if not runs[1] or node < 0:  # a negative one is nobody's
             self._of.pop(node, None)
             return
-        self._packed += len(runs[2])
-        if len(self._of) >= MAX_NODES or self._packed > MAX_PACKED:
+        packed = len(runs[2])
+        if len(self._of) >= MAX_NODES or self._packed + packed > MAX_PACKED:
             self.forget()
-            self._packed = len(runs[2])
+        self._packed += packed
         self._of[node] = tokens, runs
 
     def of(self, node: int, tokens: int) -> Runs | None:
