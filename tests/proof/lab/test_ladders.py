@@ -7,26 +7,61 @@ import threading
 
 import pytest
 
-from hicache_proof.lab import climb
+from hicache_proof.lab import client, climb
 from hicache_proof.lab.errors import CannotRunError
 
+from . import fake_engine
 from .fake_engine import FakeEngine
+
+CHANCE = 500e-6  # five tokens: a question may begin as an earlier one did
+
+
+class Clock:
+    """Stands still but while somebody sleeps, which takes no time: what a busy machine adds is not measured."""
+
+    def __init__(self):
+        self._now_ns = 10**13
+
+    def monotonic_ns(self):
+        return self._now_ns
+
+    def monotonic(self):
+        return self._now_ns / 1e9
+
+    def sleep(self, seconds):
+        self._now_ns += round(seconds * 1e9)
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """The engine's clock and the lab's: of one request at a time both are exact."""
+    clock = Clock()
+    for module in (fake_engine, client, climb):
+        monkeypatch.setattr(module, "time", clock)
 
 
 def slow(seconds_per_token=100e-6, **how):
     return FakeEngine(host=16384, seconds_per_token=seconds_per_token, **how)
 
 
+def saved(run):
+    return [rung.effect.saved_seconds for rung in run.lengths.rungs]
+
+
+@pytest.mark.usefixtures("exact")
 def test_reads_that_save_work_at_every_length_say_so(run_of):
     run = run_of(slow(), "--ladder", "400,100,200", "--repetitions", "2")
     assert [rung.prefix_tokens for rung in run.lengths.rungs] == [100, 200, 400]
     assert all((rung.from_host, rung.proven) == (rung.requests, rung.requests) for rung in run.lengths.rungs)
+    assert saved(run) == pytest.approx([0.010, 0.020, 0.040], abs=CHANCE)
     assert run.lengths.break_even.says == "always"
     assert run.concurrency is None
 
 
+@pytest.mark.usefixtures("exact")
 def test_reads_that_cost_more_than_computing_never_break_even(run_of):
     run = run_of(slow(seconds_per_read=0.06), "--ladder", "50,100", "--repetitions", "2")
+    assert saved(run) == pytest.approx([-0.055, -0.050], abs=CHANCE)
     assert run.lengths.break_even.says == "never"
     assert "Break-even not reached" in run.lengths.break_even.sentence
 
