@@ -1,5 +1,6 @@
 """The host's families, from a small / of the test's own."""
 
+import builtins
 import io
 import os
 import time
@@ -167,7 +168,7 @@ def reads(tree, monkeypatch):
             return noted
 
         with monkeypatch.context() as patch:
-            for module in (os, io):
+            for module in (os, io, builtins):
                 patch.setattr(module, "open", noting(module.open))
             assert list(HostCollector(Host(root), lambda: ranks).collect())
         return opened

@@ -118,6 +118,9 @@ class Whole(np.ndarray):
     def __array_finalize__(self, _source: object) -> None:
         Whole.elements += self.size
 
+    def nonzero(self) -> tuple[np.ndarray, ...]:  # else the places where runs begin would be a plain array
+        return tuple(found.view(Whole) for found in super().nonzero())
+
 
 class Arrayed:
     """Gives its slots as an array alone."""
@@ -158,7 +161,7 @@ def test_of_many_slots_none_is_looked_at_by_python(length, page):
     """Nor any of their pages or runs, and all of them in a few passes: a scheduler waits for it."""
     steps, elements = work(length, page)
     assert steps < 200
-    assert elements < 8 * 32_000
+    assert elements < 10 * 32_000
 
 
 def test_whole_pages_take_less_than_all_of_their_slots():
