@@ -13,7 +13,8 @@ Python built without profile-guided optimisation, as pyenv does by default and a
 a distribution's: for a request 9, 16 and 21 % in pairs of runs that followed each other. Last the same seams after
 something else has swept 3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's own
 work on this core does the one, a forward pass on the processor itself (no GPU) the other. What they take in a running
-engine, ``engine_calls.py`` has.
+engine, ``engine_calls.py`` has. Then, by itself, the longest pass of all: the slots of an operation of 32,000 tokens,
+whole, in pieces and scattered.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from hicache_tracing.config import Settings
 from hicache_tracing.guard import Before, Seam, around
 from hicache_tracing.records import Kind
+from hicache_tracing.runs import host_runs
 from hicache_tracing.seams import ALL
 from hicache_tracing.session import Session
 
@@ -44,6 +46,9 @@ IN_TURN, SWEEPS = 5_000, 150
 EMPTY = "an engine function that does nothing"
 REQUESTS = 1_000_000
 TOKENS, PAGE = 4032, 64
+LONG = 32_000
+SHAPES = ((LONG, 1), (16, 1), (1, 1), (LONG, 32), (32, 32), (16, 32))
+"""Of the host slots of a long operation: how many lie in a row, and how many the engine gives out together."""
 IDLE = ", with nothing to tell"
 OFTEN = {
     "_evict_device_leaf": 2,
@@ -166,6 +171,17 @@ def together(seams: Added, share: int) -> float:
     return sum(took[f"p{share}_us"] * OFTEN.get(name, 1) for name, took in seams.items())
 
 
+def dearest_runs() -> tuple[float, str]:
+    """Microseconds (median) in which the slots of a long operation become runs, and of which shape that is so."""
+    numbers, took = np.arange(LONG), {}
+    for length, page in SHAPES:
+        slots = Slots(numbers + numbers // length)
+        times = sorted(timed(lambda slots=slots, page=page: host_runs(slots, page)) for _ in range(CALLS))
+        took[f"{length:,} in a row, pages of {page}"] = times[CALLS // 2] / 1000
+    shape = max(took, key=lambda one: took[one])
+    return took[shape], shape
+
+
 # -- the seams of one request ------------------------------------------------------------------------------------
 
 
@@ -178,8 +194,8 @@ class Slots:
 
     is_cpu = True
 
-    def __init__(self, count: int) -> None:
-        self._slots = np.arange(count)
+    def __init__(self, slots: np.ndarray) -> None:
+        self._slots = slots
 
     def numel(self) -> int:
         return len(self._slots)
@@ -200,7 +216,7 @@ class Cache:
         self.ack_load_queue: list[object] = []
         self.ack_write_queue: list[object] = []
         self.write_policy = "write_through"
-        self.slots = Slots(TOKENS)
+        self.slots = Slots(np.arange(TOKENS))
         self.ack = SimpleNamespace(num_bytes=TOKENS << 16)
 
     def load(self, *_: object) -> Slots:
@@ -364,6 +380,7 @@ def main() -> int:
         _, on_the_way = request_seams(session)
         calls, seams = measure(variants(session), on_the_way)
         after_sweeps = {mib: together(swept(on_the_way, mib), 50) for mib in (3, 64)}
+        runs, shape = dearest_runs()
         quiet = silent(session, request_seams(session)[1])
         faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
     if faults or quiet != QUIET:
@@ -383,6 +400,7 @@ def main() -> int:
     bench.add("the same, over one such span", together(seams, 50) / span["p50_us"], "spans", form.at_most(MOST_SPANS))
     for mib, took in after_sweeps.items():
         bench.add(f"the same, {mib} MiB swept through the caches before each", took, "µs a request")
+    bench.add(f"runs of the slots of {LONG:,} tokens, dearest shape, median", runs, "µs", form.at_most(100), note=shape)
     through = f"after {given.requests:,} requests through all of its seams"
     bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=through)
     bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=through)
