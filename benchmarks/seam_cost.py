@@ -120,15 +120,16 @@ def variants(session: Session) -> Calls:
     }
 
 
-def measure(calls: Calls, on_the_way: Calls) -> tuple[Added, Added]:
-    """Of each variant again and again, and of the seams in turn: rounds of both alternate."""
-    again, in_turn = times_of(calls), times_of(on_the_way)
+def measure(calls: Calls, *in_turn: Calls) -> list[Added]:
+    """Of each of the first again and again, of the others in turn: rounds of all alternate."""
+    again, turns = times_of(calls), [times_of(others) for others in in_turn]
     for turn in range(ROUNDS):
         for name in list(calls)[:: 1 if turn % 2 else -1]:
             for _ in range(CALLS):
                 again[name].append(timed(calls[name]))
-        one_after_the_other(on_the_way, IN_TURN // ROUNDS, in_turn)
-    return added(again), added(in_turn)
+        for others, times in zip(in_turn, turns, strict=True):
+            one_after_the_other(others, IN_TURN // ROUNDS, times)
+    return [added(again), *map(added, turns)]
 
 
 def swept(on_the_way: Calls, mib: int) -> Added:
@@ -171,15 +172,17 @@ def together(seams: Added, share: int) -> float:
     return sum(took[f"p{share}_us"] * OFTEN.get(name, 1) for name, took in seams.items())
 
 
-def dearest_runs() -> tuple[float, str]:
-    """Microseconds (median) in which the slots of a long operation become runs, and of which shape that is so."""
-    numbers, took = np.arange(LONG), {}
-    for length, page in SHAPES:
+def passes() -> list[Calls]:
+    """The slots of a long operation become runs: of each shape by itself, its array in the processor's caches."""
+    numbers = np.arange(LONG)
+
+    def one(length: int, page: int) -> Callable[[], object]:
         slots = Slots(numbers + numbers // length)
-        times = sorted(timed(lambda slots=slots, page=page: host_runs(slots, page)) for _ in range(CALLS))
-        took[f"{length:,} in a row, pages of {page}"] = times[CALLS // 2] / 1000
-    shape = max(took, key=lambda one: took[one])
-    return took[shape], shape
+        return lambda: host_runs(slots, page)
+
+    return [
+        {EMPTY: engine_function, f"{length:,} in a row, pages of {page}": one(length, page)} for length, page in SHAPES
+    ]
 
 
 # -- the seams of one request ------------------------------------------------------------------------------------
@@ -378,9 +381,8 @@ def main() -> int:
         session.open()
         before, after = serve(session, given.requests)  # first, while the heap holds nothing that goes again
         _, on_the_way = request_seams(session)
-        calls, seams = measure(variants(session), on_the_way)
+        calls, seams, *shapes = measure(variants(session), on_the_way, *passes())
         after_sweeps = {mib: together(swept(on_the_way, mib), 50) for mib in (3, 64)}
-        runs, shape = dearest_runs()
         quiet = silent(session, request_seams(session)[1])
         faults = {seam.name: seam.faults for seam in session.seams if seam.faults}
     if faults or quiet != QUIET:
@@ -400,7 +402,8 @@ def main() -> int:
     bench.add("the same, over one such span", together(seams, 50) / span["p50_us"], "spans", form.at_most(MOST_SPANS))
     for mib, took in after_sweeps.items():
         bench.add(f"the same, {mib} MiB swept through the caches before each", took, "µs a request")
-    bench.add(f"runs of the slots of {LONG:,} tokens, dearest shape, median", runs, "µs", form.at_most(100), note=shape)
+    took, shape = max((row["p50_us"], name) for one in shapes for name, row in one.items())
+    bench.add(f"runs of the slots of {LONG:,} tokens, dearest shape, median", took, "µs", form.at_most(100), note=shape)
     through = f"after {given.requests:,} requests through all of its seams"
     bench.add("growth of resident memory", after.rss_mib - before.rss_mib, "MiB", form.at_most(1), note=through)
     bench.add("growth of open descriptors", after.descriptors - before.descriptors, "", form.at_most(0), note=through)
