@@ -52,19 +52,18 @@ def _of_few(firsts: list[int], piece: int) -> Runs:
 
 def _of_many(firsts: Any, piece: int) -> Runs:
     """The same, vectorised."""
-    count = len(firsts)
-    breaks = ((firsts[1:] - firsts[:-1]) != piece).nonzero()[0] + 1  # where each run but the first begins
+    breaks = ((firsts[1:] - firsts[:-1]) != piece).nonzero()[0]  # the last piece of each run but the last
     if len(breaks) == 0:
-        return 1, 1, RUN.pack(firsts.item(0), count * piece)
+        return 1, 1, RUN.pack(firsts.item(0), len(firsts) * piece)
     complete = len(breaks) < MAX_RUNS
-    runs = len(breaks) + 1 if complete else MAX_RUNS
-    starts = breaks.copy()
-    starts.resize(runs, refcheck=False)
-    starts[1:] = breaks[: runs - 1]
+    ends = breaks[:MAX_RUNS].copy()
+    if complete:
+        ends.resize(len(breaks) + 1, refcheck=False)
+        ends[-1] = len(firsts) - 1
+    ends += 1
+    starts = ends.copy()
+    starts[1:] = ends[:-1]
     starts[0] = 0
-    stops = starts.copy()
-    stops[:-1] = starts[1:]
-    stops[-1] = count if complete else breaks[runs - 1]
     table = firsts[starts].repeat(2)
-    table[1::2] = (stops - starts) * piece
-    return runs, int(complete), table.astype("<u4").tobytes()
+    table[1::2] = (ends - starts) * piece
+    return len(ends), int(complete), table.astype("<u4").tobytes()
