@@ -260,14 +260,11 @@ class Session:
     def drained(self, transfers: Transfers, queue: Iterable[Any]) -> None:
         """The engine has polled its acks: those gone from its queue have finished."""
         if transfers.open:
-            waiting = set(map(id, queue))
-            done: list[tuple[int, Any, int, int]] = []
-            still: list[tuple[int, Any, int, int]] = []
-            for entry in transfers.open:
-                (still if id(entry[1]) in waiting else done).append(entry)
-            transfers.open = still
-            for entry in done:
-                self._done(transfers.direction, entry, finished=1)
+            waiting, entries = set(map(id, queue)), transfers.open
+            transfers.open = [entry for entry in entries if id(entry[1]) in waiting]
+            for entry in entries:
+                if id(entry[1]) not in waiting:
+                    self._done(transfers.direction, entry, finished=1)
         transfers.end.open = bool(transfers.open or transfers.queued) or self.witness is not None
 
     def reset(self) -> None:
