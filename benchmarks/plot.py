@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLUMNS = 4
-UNSEEN = re.compile(r"(?<=\.\d\d)\d+|^ +", re.MULTILINE)
-"""Thousandths of a point, a third of the file, and the spaces that its lines begin with, a tenth."""
+UNSEEN = re.compile(r'(?<=\.\d\d)\d+|^ +| transform="rotate\(-0 [^)]*\)"', re.MULTILINE)
+"""Thousandths of a point, a third of the file; the spaces that its lines begin with; turns of a text by no angle."""
 MET, MISSED, TARGET = "#2a7f4f", "#c0392b", "#888888"
 
 
