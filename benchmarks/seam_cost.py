@@ -8,7 +8,7 @@ request of 4,032 tokens that reads L2, one after the other, each as often as the
 tokens), on objects like the engine's, an array in place of a tensor. Each call is timed by itself; what an empty engine
 function takes, the clock included, is subtracted. Rounds of all alternate, so that a busy machine slows them alike: one
 whose caches others use, too, takes two to four times as long for everything, and only the ratios to a span stay. On the
-build machine, which is shared, thirteen runs within two hours gave 93 to 160 us a request; the history has them all. A
+build machine, which is shared, fifteen runs within three hours gave 91 to 160 us a request; the history has them all. A
 Python built without profile-guided optimisation, as pyenv does by default and as three of those were, takes longer than
 a distribution's: for a request 9, 16 and 21 % in pairs of runs that followed each other. Last the same seams after
 something else has swept 3 MiB, and 64 MiB, through the processor's caches before every single call: an engine's own
