@@ -1,7 +1,8 @@
 """What is known of one engine, from the engine itself, from its flight recorders and from an optional probe.
 
 ``None`` means that nobody gave this number; zero that somebody counted none. Engine and recorder count over windows of
-their own (``since`` names them), so a rule never sets a number of one against a number of the other.
+their own (``since`` names them), so no rule takes a number of one from a number of the other; and of what the recorder
+saw none, the engine has to have counted none either before anything is concluded.
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ class Recorded(_Fact, frozen=True, kw_only=True):
     """Why no sidecar tells of these recorders, where none does: then nothing is counted here."""
     processes: tuple[Process, ...] = ()
     ranks_expected: int | None = None
+    engine_restarts: float = 0
+    """Of this engine while the sidecar has followed it: what it counts is of all those runs together."""
     requests: float | None = None
     promised_tokens: float | None = None
     loaded_tokens: float | None = None
@@ -127,6 +130,7 @@ class Recorded(_Fact, frozen=True, kw_only=True):
 class Probe(_Fact, frozen=True, kw_only=True):
     """The same prompt sent twice: what the second reply says against what the counters moved by."""
 
+    requests: int = 2
     prompt_tokens: int
     reply_cached_tokens: int | None
     counted_cached_tokens: float | None
@@ -144,3 +148,9 @@ class ChainInput(_Fact, frozen=True, kw_only=True):
     recorded: Recorded | None = None
     recorded_missing: str | None = None
     probe: Probe | None = None
+
+    @property
+    def probed_alone(self) -> bool:
+        """Nothing but our own probe was asked in this window: no load that could be judged."""
+        asked = (self.counted.requests if self.counted is not None else None) or 0
+        return self.probe is not None and asked <= self.probe.requests

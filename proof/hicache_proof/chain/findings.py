@@ -60,6 +60,11 @@ KINDS: dict[str, _Kind] = {
         "The recorders write and nobody counts: start a sidecar beside the engine (`hicache-witness serve --engine "
         "URL`), or give the address of the one there is with --sidecar.",
     ),
+    "sidecar-older-than-engine": _Kind(
+        "plugin",
+        "note",
+        "What it counts of earlier runs is left out here: --watch SECONDS judges what happens from now on.",
+    ),
     "rank-without-recorder": _Kind(
         "plugin",
         "error",

@@ -10,7 +10,9 @@ from hicache_proof.chain.stage import Stage, State, examined, tokens
 from hicache_proof.chain.storing import backed_up, forgotten_by_l2
 
 SOME = 0.1
-"""Share of load-backs declined that is worth a warning."""
+"""Share of the promised tokens not loaded that is worth a warning."""
+CHANCE = 4
+"""Promised tokens a load-back below which prompts have just begun alike (with pages of one token)."""
 FACTOR_TOLERANCE = 0.1
 
 _DECLINED = {"below_threshold": "below-threshold", "over_quota": "over-quota", "no_room": "no-room"}
@@ -25,12 +27,11 @@ def match(facts: ChainInput) -> Stage:
 
 
 def _matched(facts: ChainInput) -> float | None:
-    """From the recorder; without one, what was loaded or credited has certainly been matched."""
-    if facts.recorded is not None and facts.recorded.promised_tokens is not None:
-        return facts.recorded.promised_tokens
+    """From the recorder; where it has none to tell, what was loaded or credited has certainly been matched."""
+    promised = facts.recorded.promised_tokens if facts.recorded is not None else None
     counted = facts.counted
-    if counted is None or counted.load_back_tokens is None:
-        return None
+    if promised or counted is None or counted.load_back_tokens is None:
+        return promised
     return max(counted.load_back_tokens, counted.cached_host or 0)
 
 
@@ -38,6 +39,8 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
     counted = facts.counted
     if matched or counted is None or not counted.evicted_tokens or not backed_up(counted) or forgotten_by_l2(facts):
         return
+    if counted.evicted_tokens < (counted.device_capacity or 0):
+        return  # until all of L1 has been replaced once, what is asked for again is likely to be there still
     stored = (
         f"{tokens(backed_up(counted))} tokens stored, {tokens(counted.evicted_tokens)} evicted from L1, none matched"
     )
@@ -56,19 +59,20 @@ def load_back(facts: ChainInput) -> Stage:
         state: State = "unknown" if loaded is None else "ok" if loaded else "idle"
         return examined("load_back", state, f"{tokens(loaded)} tokens loaded back (engine's counter)")
     says = f"{tokens(recorded.loaded_tokens)} of {tokens(recorded.promised_tokens)} promised tokens loaded back"
-    return examined("load_back", "ok" if recorded.loaded_tokens else "idle", says, _of_load_back(recorded))
+    findings = () if facts.probed_alone else _of_load_back(recorded, recorded.promised_tokens)
+    return examined("load_back", "ok" if recorded.loaded_tokens else "idle", says, findings)
 
 
-def _of_load_back(recorded: Recorded) -> Iterator[Finding]:
+def _of_load_back(recorded: Recorded, promised: float) -> Iterator[Finding]:
     declined = {outcome: n for outcome, n in recorded.load_backs.items() if outcome != "loaded" and n > 0}
-    if not declined:
-        return
     total = sum(declined.values()) + recorded.load_backs.get("loaded", 0)
+    if not declined or promised < CHANCE * total:
+        return
     reason = max(sorted(declined), key=lambda outcome: declined[outcome])
     says = f"{sum(declined.values()):.0f} of {total:.0f} load-backs declined, mostly {reason.replace('_', ' ')}"
     if not recorded.loaded_tokens:
         yield found(_DECLINED.get(reason, "declined"), says)
-    elif sum(declined.values()) >= SOME * total:
+    elif promised - recorded.loaded_tokens >= SOME * promised:
         yield found("some-declined", says)
 
 

@@ -150,11 +150,13 @@ def forgotten_by_l2(facts: ChainInput) -> str | None:
     counted, recorded = facts.counted, facts.recorded
     if counted is not None and counted.cached_device == 0:
         return None  # nothing was reused from L1 either: such a load asks for no prefix twice
+    if facts.probed_alone or (counted is not None and (counted.load_back_tokens or counted.cached_host)):
+        return None
     if recorded is not None and recorded.host_evicted_tokens and recorded.promised_tokens == 0:
         return f"{tokens(recorded.host_evicted_tokens)} tokens left L2 before any was asked for again"
     if counted is None or recorded is not None or counted.backup_tokens is None or not counted.host_capacity:
         return None
-    if counted.backup_tokens > counted.host_capacity and not counted.load_back_tokens and not counted.cached_host:
+    if counted.backup_tokens > counted.host_capacity:
         written, room = tokens(counted.backup_tokens), tokens(counted.host_capacity)
         return f"{written} tokens were backed up into room for {room}, and none was read again"
     return None

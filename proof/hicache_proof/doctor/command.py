@@ -20,7 +20,7 @@ from hicache_proof.direct_http import direct_client
 from hicache_proof.doctor import page
 from hicache_proof.doctor.collect import Sources, collect
 from hicache_proof.doctor.probe import probe
-from hicache_proof.doctor.window import between
+from hicache_proof.doctor.window import between, of_this_engine
 from hicache_proof.lab.errors import CannotRunError
 from hicache_proof.terminal import say, stdout
 
@@ -96,6 +96,6 @@ def _facts(sources: Sources, http: httpx.Client, watch: float | None, with_probe
     if watch is not None:
         time.sleep(watch)
     elif not with_probe:
-        return before
+        return of_this_engine(before)
     facts = replace(collect(sources, http), probe=sent)
-    return facts if watch is None else between(before, facts, watch + probe_seconds)
+    return of_this_engine(facts) if watch is None else between(before, facts, watch + probe_seconds)

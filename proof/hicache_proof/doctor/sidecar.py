@@ -13,6 +13,7 @@ from hicache_proof.doctor.addresses import same_engine
 from hicache_proof.doctor.processes import process
 
 _COUNTERS = (
+    names.ENGINE_RESTARTS,
     names.REQUESTS,
     names.LOAD_BACKS,
     names.LOAD_BACK_PROMISED,
@@ -41,6 +42,7 @@ def recorded(metrics: bytes, engine: str, ranks_expected: int | None) -> Recorde
         since="the sidecar began to follow it",
         processes=tuple(_processes(of)),
         ranks_expected=ranks_expected,
+        engine_restarts=of.total(names.ENGINE_RESTARTS) or 0.0,
         requests=of.total(names.REQUESTS),
         promised_tokens=of.total(names.LOAD_BACK_PROMISED),
         loaded_tokens=of.total(names.LOAD_BACK_LOADED),

@@ -44,6 +44,15 @@ def between(before: ChainInput, after: ChainInput, seconds: float) -> ChainInput
     return replace(after, counted=counted, recorded=recorded, watched_seconds=seconds)
 
 
+def of_this_engine(facts: ChainInput) -> ChainInput:
+    """``facts`` without what the recorders of earlier runs of the engine told: the sidecar adds them all up."""
+    recorded = facts.recorded
+    if recorded is None or not recorded.engine_restarts:
+        return facts
+    unknown = dict.fromkeys(_RECORDED)
+    return replace(facts, recorded=replace(recorded, **unknown, load_backs={}, ttft={}, load=None))
+
+
 def _less(before: Facts, after: Facts, names: tuple[str, ...]) -> Facts:
     return replace(after, **{name: _delta(getattr(before, name), getattr(after, name)) for name in names})
 

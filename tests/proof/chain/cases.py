@@ -65,6 +65,13 @@ CASES = [
         "does not answer",
     ),
     Case(
+        "a sidecar that has followed an earlier run of the engine",
+        engine(recorded={"engine_restarts": 1, "requests": None}),
+        "sidecar-older-than-engine",
+        None,
+        "1 restart(s) of the engine ago",
+    ),
+    Case(
         "a rank without a recorder",
         engine(recorded={"ranks_expected": 4}),
         "rank-without-recorder",
@@ -281,7 +288,7 @@ CASES = [
     ),
     Case(
         "some load-backs declined",
-        engine(recorded={"load_backs": {"loaded": 20, "no_room": 5}}),
+        engine(recorded={"promised_tokens": 75_000, "load_backs": {"loaded": 20, "no_room": 5}}),
         "some-declined",
         None,
         "5 of 25 load-backs declined",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_proof.chain.diagnosis import CHAIN, diagnose
-from hicache_proof.chain.facts import ChainInput, Mean, Pool, Seam
+from hicache_proof.chain.facts import ChainInput, Mean, Pool, Probe, Seam
 from hicache_proof.chain.findings import KINDS, StageName
 
 from .cases import CASES, Case, rank, seams
@@ -141,6 +141,42 @@ def test_the_plugin_stage_counts_seams_that_are_attached() -> None:
     silent = Seam(name="HiCacheController.write", state="attached", fired=False)
     said = diagnose(engine(recorded={"processes": (rank(seams=(*RANK.seams, pending, silent)),)})).stages[1].says
     assert said == "1 process(es) record; 4 seams attached, 3 have fired"
+
+
+def test_a_sidecar_that_came_after_the_reads_of_l2_does_not_deny_them() -> None:
+    """Right after its restart it has seen no lookup; the engine has counted what it read before."""
+    stages = diagnose(engine(recorded=UNMATCHED | {"requests": 0, "host_evicted_tokens": 30_000})).stages
+    match = next(stage for stage in stages if stage.name == "match")
+    assert (match.state, match.says) == ("ok", "60,000 tokens found in L2 by lookups")
+    assert not [finding for stage in stages for finding in stage.findings]
+
+
+def test_before_all_of_l1_was_replaced_once_nothing_is_said_of_matches() -> None:
+    little = engine(counted={**UNREAD, "evicted_tokens": 65_535}, recorded=UNMATCHED)
+    enough = engine(counted={**UNREAD, "evicted_tokens": 65_536}, recorded=UNMATCHED)
+    assert diagnose(little).findings == ()
+    assert [finding.id for finding in diagnose(enough).findings] == ["stored-never-matched"]
+
+
+def test_our_own_probe_is_no_load_that_could_be_judged() -> None:
+    probe = Probe(prompt_tokens=256, reply_cached_tokens=255, counted_cached_tokens=255)
+    counted = {**UNREAD, "prompt_tokens": 512, "cached_device": 255, "evicted_tokens": 23, "backup_tokens": 256}
+    recorded = {"promised_tokens": 0, "loaded_tokens": 0, "load_backs": {}, "host_evicted_tokens": 300}
+    declined = {"promised_tokens": 64, "loaded_tokens": 0, "load_backs": {"below_threshold": 1}}
+    for told in (recorded, declined):
+        assert diagnose(engine(counted=counted | {"requests": 2}, recorded=told, probe=probe)).findings == ()
+        assert diagnose(engine(counted=counted | {"requests": 3}, recorded=told, probe=probe)).first_broken is not None
+
+
+@pytest.mark.parametrize(("promised", "found"), [(3, []), (4, ["below-threshold"])])
+def test_prompts_that_have_just_begun_alike_are_no_reuse_that_was_declined(promised: int, found: list[str]) -> None:
+    told = {"promised_tokens": promised, "loaded_tokens": 0, "load_backs": {"below_threshold": 1}}
+    assert [finding.id for finding in diagnose(engine(counted=UNREAD, recorded=told)).findings] == found
+
+
+def test_declined_load_backs_weigh_by_their_tokens() -> None:
+    few = {"promised_tokens": 60_002, "loaded_tokens": 60_000, "load_backs": {"loaded": 18, "below_threshold": 2}}
+    assert diagnose(engine(recorded=few)).findings == ()
 
 
 def test_few_requests_are_no_mean() -> None:

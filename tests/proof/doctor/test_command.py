@@ -56,6 +56,17 @@ def test_a_warning_alone_exits_with_1() -> None:
     assert "warning plugin: 2 records lost" in result.output
 
 
+def test_a_sidecar_that_has_followed_an_earlier_run_is_not_taken_at_its_word_for_this_one() -> None:
+    with answering(ENGINE) as engine:
+        page = sidecar_of(engine)["/metrics"]
+        restarts = f'hicache_engine_restarts_total{{engine="{engine.removeprefix("http://")}"}} 1.0\n'.encode()
+        with answering({"/metrics": page + restarts}) as sidecar:
+            result = ask("--engine", engine, "--sidecar", sidecar)
+    assert result.exit_code == 0
+    assert "note plugin: the sidecar counts since the sidecar began to follow it, 1 restart(s) of the" in result.output
+    assert "load_back    ok       873 tokens loaded back (engine's counter)" in result.output
+
+
 def test_json_holds_the_facts_and_the_diagnosis() -> None:
     with answering(ENGINE) as engine, answering(sidecar_of(engine)) as sidecar:
         answered = json.loads(ask("--engine", engine, "--sidecar", sidecar, "--json").output)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.proof.chain.engines import HEALTHY, engine
 
+from hicache_proof.chain.benefit import benefit
 from hicache_proof.chain.facts import ChainInput, Mean
+from hicache_proof.chain.reading import load_back, match
+from hicache_proof.chain.setup import plugin
 from hicache_proof.chain.storing import backup
-from hicache_proof.doctor.window import between
+from hicache_proof.doctor.window import between, of_this_engine
 
 
 def test_counters_become_what_was_counted_meanwhile_and_gauges_stay() -> None:
@@ -36,6 +39,23 @@ def test_a_counter_that_fell_started_anew_and_one_that_appeared_started_at_zero(
 
 def test_what_is_gone_is_not_there() -> None:
     assert between(HEALTHY, ChainInput(counted_missing="refused"), 1.0).counted is None
+
+
+def test_what_the_recorders_of_earlier_runs_told_is_not_of_this_engine() -> None:
+    nothing_yet = {"load_back_tokens": 0, "cached_host": 0, "evicted_tokens": 0}
+    restarted = engine(counted=nothing_yet, recorded={"engine_restarts": 2})
+    assert of_this_engine(HEALTHY) == HEALTHY
+    assert match(of_this_engine(restarted)).state == load_back(of_this_engine(restarted)).state == "idle"
+    assert benefit(of_this_engine(restarted)).state == "unknown"
+    found = [finding.id for finding in plugin(of_this_engine(restarted)).findings]
+    assert found == ["sidecar-older-than-engine"]
+
+
+def test_a_window_after_a_restart_is_of_this_engine_alone() -> None:
+    before = engine(recorded={"engine_restarts": 2})
+    later = engine(recorded={"engine_restarts": 2, "promised_tokens": 61_000})
+    assert plugin(between(before, later, 30.0)).findings == ()
+    assert match(between(before, later, 30.0)).says == "1,000 tokens found in L2 by lookups"
 
 
 def backup_of(watched: float | None, **counted: float) -> tuple[str, tuple[str, ...]]:
