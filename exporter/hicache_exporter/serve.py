@@ -203,9 +203,9 @@ async def _run(settings: Settings, security: WebSecurity) -> None:
         await listen(runner, settings, security)
         await app.start()
         scheme = "http" if security.context is None else "https"
-        log.info(
-            "serving on %s://%s:%d, rings in %s", scheme, settings.host or "*", settings.port, settings.ring_folder
-        )
+        rings = settings.ring_folder
+        there = "" if os.path.isdir(rings) else " (not there yet: an engine that records makes it)"
+        log.info("serving on %s://%s:%d, rings in %s%s", scheme, settings.host or "*", settings.port, rings, there)
         looking = asyncio.create_task(app.look(), name="first look")  # an engine that is not there is in the log
         await stop.wait()
         looking.cancel()

@@ -18,6 +18,10 @@ class Bearer:
     file: Path | None = None
     variable: str | None = None
 
+    @property
+    def place(self) -> str:
+        return f"the token file {self.file}" if self.file is not None else f"the environment variable {self.variable}"
+
     def headers(self) -> dict[str, str]:
         """The header to send. Raises TokenError."""
         token = self._token()
@@ -28,10 +32,10 @@ class Bearer:
             try:
                 token = self.file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise TokenError(f"can't read the token file {self.file}: {type(error).__name__}") from None
-            return _usable(token, f"the token file {self.file}")
+                raise TokenError(f"can't read {self.place}: {type(error).__name__}") from None
+            return _usable(token, self.place)
         if self.variable is not None:
-            return _usable(os.environ.get(self.variable, "").strip(), f"the environment variable {self.variable}")
+            return _usable(os.environ.get(self.variable, "").strip(), self.place)
         return None
 
 

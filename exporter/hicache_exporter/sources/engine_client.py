@@ -122,8 +122,10 @@ class EngineClient:
         """In the log when it changes, and not at every scrape."""
         was_up = self.report is None or self.report.reading.up
         if was_up and not reading.up:
-            told = (reading.engine, reading.reason, self.target.metrics_url)
-            log.warning("engine %s can't be read: %s (%s); asked again at every scrape", *told)
+            where = self._bearer.place if reading.reason == "no_token" else self.target.metrics_url
+            log.warning(
+                "engine %s can't be read: %s (%s); asked again at every scrape", reading.engine, reading.reason, where
+            )
         elif reading.up and not was_up:
             log.info("engine %s is read again", reading.engine)
 

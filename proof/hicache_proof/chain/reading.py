@@ -19,17 +19,20 @@ _DECLINED = {"below_threshold": "below-threshold", "over_quota": "over-quota", "
 
 
 def match(facts: ChainInput) -> Stage:
-    matched = _matched(facts)
-    says = f"{tokens(matched)} tokens found in L2 by lookups" if matched is not None else "lookups not observed"
+    promised, matched = _promised(facts), _matched(facts)
     if matched is None:
-        return examined("match", "unknown", says)
-    return examined("match", "ok" if matched else "idle", says, _of_match(facts, matched))
+        return examined("match", "unknown", "lookups not observed")
+    how = "found in L2 by lookups" if promised == matched else "loaded from L2 or credited to it (engine's counters)"
+    return examined("match", "ok" if matched else "idle", f"{tokens(matched)} tokens {how}", _of_match(facts, matched))
+
+
+def _promised(facts: ChainInput) -> float | None:
+    return facts.recorded.promised_tokens if facts.recorded is not None else None
 
 
 def _matched(facts: ChainInput) -> float | None:
     """From the recorder; where it has none to tell, what was loaded or credited has certainly been matched."""
-    promised = facts.recorded.promised_tokens if facts.recorded is not None else None
-    counted = facts.counted
+    promised, counted = _promised(facts), facts.counted
     if promised or counted is None or counted.load_back_tokens is None:
         return promised
     return max(counted.load_back_tokens, counted.cached_host or 0)

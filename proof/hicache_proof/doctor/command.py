@@ -72,7 +72,7 @@ def doctor(
     Exit 0: nothing. 1: warnings. 2: the chain is broken. 3: could not be examined.
     """
     try:
-        sources = Sources(parse_target(engine).origin, parse_target(sidecar).origin, ring_dir)
+        sources = Sources(parse_target(engine).origin, _origin_of_sidecar(sidecar), ring_dir)
         with direct_client(api_key_file, answer_seconds=30.0, connect_seconds=5.0) as http:
             facts = _facts(sources, http, watch, with_probe)
     except TargetError as error:
@@ -86,6 +86,13 @@ def doctor(
     else:
         page.show(diagnosis, sources.engine, facts.probe, stdout())
     sys.exit(max((EXIT_CODES[finding.severity] for finding in diagnosis.findings), default=0))
+
+
+def _origin_of_sidecar(address: str) -> str:
+    try:
+        return parse_target(address).origin
+    except TargetError as error:
+        raise click.BadParameter(str(error).removeprefix("engine "), param_hint="--sidecar") from None
 
 
 def _facts(sources: Sources, http: httpx.Client, watch: float | None, with_probe: bool) -> ChainInput:

@@ -145,4 +145,6 @@ def _run(target: Target, options: Options, out: Path | None, as_json: bool, dry_
         click.echo(msgspec.json.encode(run))
     else:
         console_report.print_run(run, stdout)
+    if run.sidecar_missing and not options.without_recorder:
+        say(f"hicache-witness lab: {run.sidecar_missing}", err=True)
     return run.outcome.exit_code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hicache_proof.lab.engine import EngineFacts, Reading
+from hicache_proof.lab.engine import EngineFacts, Reading, window
 from hicache_proof.lab.errors import CannotRunError, PreconditionError, VoidRunError
 from hicache_proof.lab.plan import Plan
 from hicache_proof.lab.reply import Reply
@@ -24,6 +24,20 @@ def quiet(reading: Reading, url: str) -> None:
             f"{url} is serving other requests ({reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued), "
             "which would share every window; wait until it is idle, or take --allow-traffic and lose the counters as "
             "a witness"
+        )
+
+
+def finished(before: Reading, after: Reading) -> int:
+    """Requests that ended in between, as far as the engine counts them."""
+    return int(window(before, after).requests or 0)
+
+
+def undisturbed(others: int, url: str) -> None:
+    """Refuses to flush an engine on which ``others`` ended while nothing was asked."""
+    if others:
+        raise CannotRunError(
+            f"{url} is serving other requests ({others} ended while the lab only watched), and a flush would take "
+            "their cache; wait until it is idle, or leave --flush out"
         )
 
 

@@ -97,7 +97,7 @@ class Lab:
             salt=salt,
             engine=self._engine.facts,
             sidecar=self._target.sidecar,
-            sidecar_missing=self._sidecar.unreachable,
+            sidecar_missing=self._sidecar.gone(),
             plan=observed.plan,
             requests=judged.requests,
             control=judged.control,

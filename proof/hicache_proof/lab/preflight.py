@@ -18,6 +18,8 @@ from hicache_proof.lab.run import Check
 from hicache_proof.lab.sidecar import NoProof, SidecarClient
 
 IDLE_SECONDS = 5.0
+QUIET_SECONDS = 3.0
+"""Between two requests an engine is idle for an instant; before a flush nobody's may end for so long."""
 FLUSH_SECONDS = 30.0
 STILL_SECONDS = 1.0
 """Without a movement of the storage counters for so long, nothing is on its way to L3 or from it."""
@@ -105,6 +107,9 @@ class Preflight:
         reading = self._engine.until(guards.idle, IDLE_SECONDS)[0]
         if not self._options.allow_traffic:
             guards.quiet(reading, self._engine.url)
+            if self._options.flush:
+                later = self._engine.until(lambda now: guards.finished(reading, now) > 0, QUIET_SECONDS)[0]
+                guards.undisturbed(guards.finished(reading, later), self._engine.url)
         state = "passed" if guards.idle(reading) else "warning"
         self.note("other traffic", state, f"{reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued")
 

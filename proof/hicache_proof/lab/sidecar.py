@@ -128,6 +128,13 @@ class SidecarClient:
             return None
         return answer.content if answer.is_success else None
 
+    def gone(self) -> str | None:
+        """Why it can't be asked at the end of a run; it may have ended in the middle of it."""
+        if self.unreachable:
+            return self.unreachable
+        why = self._why_unreachable()
+        return f"{why}, which answered when the run began" if why else None
+
     def _why_unreachable(self) -> str | None:
         try:
             answer = self._http.get(self.url + "/-/healthy")

@@ -153,7 +153,9 @@ def limits(run: LabRun) -> tuple[str, ...]:
     if run.control is None or run.control.kind == "forced_miss":
         said.append("The control is a forced miss on the same engine; no engine without HiCache was asked.")
     if run.sidecar_missing:
-        said.append("Without the flight recorder nothing inside the engine was seen.")
+        nothing = not any(request.events for request in run.requests)
+        missing = "nothing inside the engine was seen" if nothing else "the later requests were not seen from inside"
+        said.append(f"Without the flight recorder {missing}: {run.sidecar_missing}.")
     if engine.storage_backend:
         said.append(_about_storage(run))
     return tuple(said)

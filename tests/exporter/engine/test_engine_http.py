@@ -377,11 +377,12 @@ async def test_a_token_from_the_environment(world, monkeypatch):
     assert (await refreshed(await world.read(engine.address, bearer=Bearer(variable="ENGINE_TOKEN")))).reading.up
 
 
-async def test_without_its_token_the_engine_is_not_even_asked(world, tmp_path):
+async def test_without_its_token_the_engine_is_not_even_asked_and_the_log_names_the_file(world, tmp_path, caplog):
     engine = await world.start(FaultyEngine())
     report = await refreshed(await world.read(engine.address, bearer=Bearer(file=tmp_path / "gone")))
     assert report.reading.reason == "no_token"
     assert engine.asked["/metrics"] == 0
+    assert f"can't be read: no_token (the token file {tmp_path / 'gone'});" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "  \n", "two\nlines", "ключ"])

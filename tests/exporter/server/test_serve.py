@@ -68,6 +68,17 @@ def rings(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(("folder", "there"), [("rings", True), ("typo", False)])
+def test_a_ring_folder_that_is_not_there_is_said_not_to_be(rings, folder, there):
+    with sidecar(rings.parent / folder) as (process, _):
+        process.terminate()
+        process.wait(timeout=20)
+        said = f"rings in {rings.parent / folder}" + (
+            "" if there else " (not there yet: an engine that records makes it)"
+        )
+        assert said + "\n" in process.stdout.read()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_good_order_when_it_is_told_to(rings, number):
     with sidecar(rings) as (process, _):

@@ -92,6 +92,12 @@ def test_a_wrong_address_is_wrong_usage() -> None:
     assert "use http or https" in result.stderr
 
 
+def test_a_wrong_address_of_the_sidecar_is_not_called_the_engine_s() -> None:
+    result = ask("--engine", NOBODY, "--sidecar", "127.0.0.1:99999")
+    assert result.exit_code == 2
+    assert "Invalid value for --sidecar: '127.0.0.1:99999' is no address" in result.stderr
+
+
 def test_without_metrics_the_configuration_still_speaks(tmp_path: Path) -> None:
     with answering({"/server_info": engine_with(enable_metrics=False)["/server_info"]}) as engine:
         result = ask("--engine", engine, "--ring-dir", str(tmp_path))

@@ -12,6 +12,12 @@ from .fake_engine import FakeEngine, serving, sidecar_of
 NOBODY = "http://127.0.0.1:9"
 
 
+@pytest.fixture(autouse=True)
+def no_long_looks(monkeypatch):
+    """Nobody else uses an engine of these tests, unless one says so."""
+    monkeypatch.setattr("hicache_proof.lab.preflight.QUIET_SECONDS", 0.0)
+
+
 @pytest.fixture
 def ask():
     """Runs ``hicache-witness lab`` against a fake engine, beside its sidecar unless told otherwise."""

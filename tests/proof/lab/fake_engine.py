@@ -79,6 +79,8 @@ class FakeEngine:
     damages: bool = False
     serves_others: int = 0
     others_each_request: int = 0
+    others_in_between: bool = False
+    """Somebody else's request has ended whenever the metrics are read, and none is ever seen running."""
     seconds_per_token: float = 20e-6
     seconds_per_read: float = 0.0
     threshold: int = THRESHOLD
@@ -215,6 +217,8 @@ class FakeEngine:
                 self.counts[name] = self.counts.get(name, 0) + value
 
     def metrics_text(self) -> str:
+        if self.others_in_between:
+            self.counts["requests"] = self.counts.get("requests", 0) + 1
         if self.storage_busy:
             self.counts["stored"] = self.counts.get("stored", 0) + 1
         ranks = 'engine_type="unified",model_name="fake",pp_rank="0",tp_rank="0"'

@@ -7,6 +7,8 @@ import json
 import msgspec
 import pytest
 
+from hicache_proof.report.view import limits
+
 from .fake_engine import FakeEngine, serving, sidecar_of
 
 
@@ -59,6 +61,23 @@ def test_what_the_engine_lacks_is_said_before_what_watches_it(ask):
     result = ask(FakeEngine(hicache=False), sidecar=False)
     assert result.exit_code == 2
     assert "HiCache is off" in result.stderr
+
+
+def test_a_sidecar_that_ends_in_the_middle_of_a_run_is_said_to_have(ask, run_of, monkeypatch):
+    """Here it never answers after the first health check: as one that was killed."""
+    answered = []
+
+    def killed(self):
+        answered.append(None)
+        return None if len(answered) == 1 else f"no sidecar at {self.url}"
+
+    monkeypatch.setattr("hicache_proof.lab.sidecar.SidecarClient._why_unreachable", killed)
+    run = run_of(FakeEngine())
+    assert run.sidecar_missing.startswith("no sidecar at http://127.0.0.1:")
+    assert run.sidecar_missing.endswith(", which answered when the run began")
+    assert f"the later requests were not seen from inside: {run.sidecar_missing}." in " ".join(limits(run))
+    answered.clear()
+    assert "which answered when the run began" in ask(FakeEngine()).stderr
 
 
 def test_without_a_sidecar_it_stops_before_it_asks_and_says_what_to_do(ask):
@@ -168,6 +187,20 @@ def test_the_cache_is_flushed_only_when_told(ask):
     ask(left)
     ask(emptied, "--flush")
     assert (left.flushes, emptied.flushes) == (0, 1)
+
+
+def test_nobody_s_cache_is_flushed_between_two_of_their_requests(ask):
+    engine = FakeEngine(others_in_between=True)
+    result = ask(engine, "--flush")
+    assert result.exit_code == 2
+    assert "is serving other requests (1 ended while the lab only watched)" in result.stderr
+    assert (engine.flushes, engine.bodies) == (0, [])
+
+
+def test_who_allows_other_traffic_has_its_cache_flushed_too(ask):
+    engine = FakeEngine(others_in_between=True)
+    ask(engine, "--flush", "--allow-traffic")
+    assert engine.flushes == 1
 
 
 @pytest.mark.parametrize(
