@@ -19,6 +19,8 @@ def benefit(facts: ChainInput) -> Stage:
     recorded = facts.recorded
     if recorded is None or recorded.no_sidecar is not None:
         return examined("benefit", "unknown", "only a flight recorder, followed by a sidecar, tells TTFT by tier")
+    if not recorded.ttft:
+        return examined("benefit", "unknown", "TTFT by tier is not known of this run of the engine alone")
     read = recorded.ttft.get("host")
     computed = recorded.ttft.get("none")
     if read is None or computed is None or min(read.count, computed.count) < ENOUGH:

@@ -152,5 +152,5 @@ class ChainInput(_Fact, frozen=True, kw_only=True):
     @property
     def probed_alone(self) -> bool:
         """Nothing but our own probe was asked in this window: no load that could be judged."""
-        asked = (self.counted.requests if self.counted is not None else None) or 0
-        return self.probe is not None and asked <= self.probe.requests
+        asked = self.counted.requests if self.counted is not None else None
+        return self.probe is not None and asked is not None and asked <= self.probe.requests

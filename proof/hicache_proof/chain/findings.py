@@ -62,8 +62,9 @@ KINDS: dict[str, _Kind] = {
     ),
     "sidecar-older-than-engine": _Kind(
         "plugin",
-        "note",
-        "What it counts of earlier runs is left out here: --watch SECONDS judges what happens from now on.",
+        "warning",
+        "Its counts are left out here: --watch SECONDS judges what happens from now on, a sidecar started again what "
+        "comes after its start.",
     ),
     "rank-without-recorder": _Kind(
         "plugin",

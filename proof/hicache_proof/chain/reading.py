@@ -42,7 +42,9 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
     counted = facts.counted
     if matched or counted is None or not counted.evicted_tokens or not backed_up(counted) or forgotten_by_l2(facts):
         return
-    if counted.evicted_tokens < (counted.device_capacity or 0):
+    if facts.recorded is not None and any(facts.recorded.load_backs.values()):
+        return  # matched, though not one of those requests may have been admitted yet
+    if facts.probed_alone or (counted.evicted_ever or counted.evicted_tokens) < (counted.device_capacity or 0):
         return  # until all of L1 has been replaced once, what is asked for again is likely to be there still
     stored = (
         f"{tokens(backed_up(counted))} tokens stored, {tokens(counted.evicted_tokens)} evicted from L1, none matched"
@@ -57,25 +59,28 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
 
 def load_back(facts: ChainInput) -> Stage:
     recorded = facts.recorded
-    if recorded is None or recorded.loaded_tokens is None or recorded.promised_tokens is None:
-        loaded = facts.counted.load_back_tokens if facts.counted is not None else None
+    loaded = facts.counted.load_back_tokens if facts.counted is not None else None
+    told = recorded is not None and recorded.loaded_tokens is not None
+    findings = _of_load_back(recorded, loaded) if recorded is not None and told and not facts.probed_alone else ()
+    if recorded is None or not told or (loaded and not recorded.promised_tokens):
         state: State = "unknown" if loaded is None else "ok" if loaded else "idle"
-        return examined("load_back", state, f"{tokens(loaded)} tokens loaded back (engine's counter)")
+        return examined("load_back", state, f"{tokens(loaded)} tokens loaded back (engine's counter)", findings)
     says = f"{tokens(recorded.loaded_tokens)} of {tokens(recorded.promised_tokens)} promised tokens loaded back"
-    findings = () if facts.probed_alone else _of_load_back(recorded, recorded.promised_tokens)
     return examined("load_back", "ok" if recorded.loaded_tokens else "idle", says, findings)
 
 
-def _of_load_back(recorded: Recorded, promised: float) -> Iterator[Finding]:
+def _of_load_back(recorded: Recorded, loaded: float | None) -> Iterator[Finding]:
+    """``loaded``: tokens, by the engine's own counter."""
     declined = {outcome: n for outcome, n in recorded.load_backs.items() if outcome != "loaded" and n > 0}
-    total = sum(declined.values()) + recorded.load_backs.get("loaded", 0)
-    if not declined or promised < CHANCE * total:
+    total, promised = sum(declined.values()) + recorded.load_backs.get("loaded", 0), recorded.promised_tokens or 0
+    by_chance = declined.keys() == {"below_threshold"} and promised < CHANCE * total
+    if not declined or by_chance:
         return
     reason = max(sorted(declined), key=lambda outcome: declined[outcome])
     says = f"{sum(declined.values()):.0f} of {total:.0f} load-backs declined, mostly {reason.replace('_', ' ')}"
-    if not recorded.loaded_tokens:
+    if not recorded.loaded_tokens and not loaded:
         yield found(_DECLINED.get(reason, "declined"), says)
-    elif promised - recorded.loaded_tokens >= SOME * promised:
+    elif promised - (recorded.loaded_tokens or 0) >= SOME * promised:
         yield found("some-declined", says)
 
 

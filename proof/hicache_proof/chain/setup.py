@@ -56,8 +56,8 @@ def _of_recorders(facts: ChainInput, recorded: Recorded, running: list[Process])
     if recorded.no_sidecar is not None:
         yield found("no-sidecar", recorded.no_sidecar)
     if recorded.engine_restarts and recorded.requests is None:
-        runs = f"{recorded.engine_restarts:.0f} restart(s) of the engine ago"
-        yield found("sidecar-older-than-engine", f"the sidecar counts since {recorded.since}, {runs}")
+        restarts = f"at least {recorded.engine_restarts:.0f} restart(s) of the engine"
+        yield found("sidecar-older-than-engine", f"the sidecar has seen {restarts} and counts all its runs together")
     if recorded.ranks_expected is not None and len(running) < recorded.ranks_expected:
         yield found("rank-without-recorder", f"{len(running)} of {recorded.ranks_expected} ranks record")
     for process in running:

@@ -50,7 +50,7 @@ def of_this_engine(facts: ChainInput) -> ChainInput:
     if recorded is None or not recorded.engine_restarts:
         return facts
     unknown = dict.fromkeys(_RECORDED)
-    return replace(facts, recorded=replace(recorded, **unknown, load_backs={}, ttft={}, load=None))
+    return replace(facts, recorded=replace(recorded, **unknown, load_backs={}, ttft={}, load=None, lost_records=0))
 
 
 def _less(before: Facts, after: Facts, names: tuple[str, ...]) -> Facts:

@@ -108,10 +108,16 @@ class Preflight:
         if not self._options.allow_traffic:
             guards.quiet(reading, self._engine.url)
             if self._options.flush:
-                later = self._engine.until(lambda now: guards.finished(reading, now) > 0, QUIET_SECONDS)[0]
-                guards.undisturbed(guards.finished(reading, later), self._engine.url)
+                reading = self._watched(reading)
         state = "passed" if guards.idle(reading) else "warning"
         self.note("other traffic", state, f"{reading.running or 0:.0f} running, {reading.queued or 0:.0f} queued")
+
+    def _watched(self, before: Reading) -> Reading:
+        """The engine after a moment in which nobody's request ended or is under way."""
+        after = self._engine.until(lambda now: guards.finished(before, now) > 0, QUIET_SECONDS)[0]
+        guards.undisturbed(guards.finished(before, after), self._engine.url)
+        guards.quiet(after, self._engine.url)
+        return after
 
     def _flush(self, probe: tuple[int, ...], salt: str, further: Callable[[Plan], object]) -> None:
         """The probe is put into the cache first, so that asking it again shows whether the cache was emptied.

@@ -133,7 +133,7 @@ class SidecarClient:
         if self.unreachable:
             return self.unreachable
         why = self._why_unreachable()
-        return f"{why}, which answered when the run began" if why else None
+        return f"{why} (it answered when the run began)" if why else None
 
     def _why_unreachable(self) -> str | None:
         try:

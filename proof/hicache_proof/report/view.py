@@ -152,10 +152,10 @@ def limits(run: LabRun) -> tuple[str, ...]:
         said.append("The content of the rows was not verified, so the answers' agreement is all that speaks for it.")
     if run.control is None or run.control.kind == "forced_miss":
         said.append("The control is a forced miss on the same engine; no engine without HiCache was asked.")
-    if run.sidecar_missing:
-        nothing = not any(request.events for request in run.requests)
-        missing = "nothing inside the engine was seen" if nothing else "the later requests were not seen from inside"
-        said.append(f"Without the flight recorder {missing}: {run.sidecar_missing}.")
+    unseen = sum(not request.events for request in run.requests)
+    if run.sidecar_missing and unseen:
+        told = f"Of {unseen} of {len(run.requests)} requests the flight recorder tells nothing"
+        said.append(f"{told}: {run.sidecar_missing}.")
     if engine.storage_backend:
         said.append(_about_storage(run))
     return tuple(said)

@@ -69,7 +69,7 @@ CASES = [
         engine(recorded={"engine_restarts": 1, "requests": None}),
         "sidecar-older-than-engine",
         None,
-        "1 restart(s) of the engine ago",
+        "at least 1 restart(s) of the engine",
     ),
     Case(
         "a rank without a recorder",

@@ -152,8 +152,8 @@ def test_a_sidecar_that_came_after_the_reads_of_l2_does_not_deny_them() -> None:
 
 
 def test_before_all_of_l1_was_replaced_once_nothing_is_said_of_matches() -> None:
-    little = engine(counted={**UNREAD, "evicted_tokens": 65_535}, recorded=UNMATCHED)
-    enough = engine(counted={**UNREAD, "evicted_tokens": 65_536}, recorded=UNMATCHED)
+    little = engine(counted={**UNREAD, "evicted_tokens": 65_535, "evicted_ever": 65_535}, recorded=UNMATCHED)
+    enough = engine(counted={**UNREAD, "evicted_tokens": 60, "evicted_ever": 65_536}, recorded=UNMATCHED)
     assert diagnose(little).findings == ()
     assert [finding.id for finding in diagnose(enough).findings] == ["stored-never-matched"]
 
@@ -172,6 +172,26 @@ def test_our_own_probe_is_no_load_that_could_be_judged() -> None:
 def test_prompts_that_have_just_begun_alike_are_no_reuse_that_was_declined(promised: int, found: list[str]) -> None:
     told = {"promised_tokens": promised, "loaded_tokens": 0, "load_backs": {"below_threshold": 1}}
     assert [finding.id for finding in diagnose(engine(counted=UNREAD, recorded=told)).findings] == found
+
+
+def test_many_that_began_alike_hide_no_other_reason() -> None:
+    """Promised tokens are counted at admission: retries that never got there promised none."""
+    told = {"promised_tokens": 2_000, "loaded_tokens": 0, "load_backs": {"below_threshold": 1_000, "no_room": 10}}
+    retried = {"promised_tokens": 0, "loaded_tokens": 0, "load_backs": {"no_room": 10}}
+    for recorded, found in ((told, "below-threshold"), (retried, "no-room")):
+        assert [finding.id for finding in diagnose(engine(counted=UNREAD, recorded=recorded)).findings] == [found]
+
+
+def test_a_load_back_that_a_young_sidecar_saw_declined_is_not_all_there_was() -> None:
+    told = {"promised_tokens": 80, "loaded_tokens": 0, "load_backs": {"no_room": 1}}
+    assert [finding.id for finding in diagnose(engine(recorded=told)).findings] == ["some-declined"]
+
+
+def test_a_probe_among_requests_that_nobody_counts_hides_nothing() -> None:
+    probe = Probe(prompt_tokens=256, reply_cached_tokens=255, counted_cached_tokens=None)
+    told = {"promised_tokens": 50_000, "loaded_tokens": 0, "load_backs": {"no_room": 100}}
+    facts = engine(counted={**UNREAD, "requests": None}, recorded=told, probe=probe)
+    assert diagnose(facts).first_broken == "load_back"
 
 
 def test_declined_load_backs_weigh_by_their_tokens() -> None:

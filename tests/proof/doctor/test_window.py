@@ -9,7 +9,7 @@ from hicache_proof.chain.benefit import benefit
 from hicache_proof.chain.facts import ChainInput, Mean
 from hicache_proof.chain.reading import load_back, match
 from hicache_proof.chain.setup import plugin
-from hicache_proof.chain.storing import backup
+from hicache_proof.chain.storing import backup, occupancy
 from hicache_proof.doctor.window import between, of_this_engine
 
 
@@ -49,6 +49,9 @@ def test_what_the_recorders_of_earlier_runs_told_is_not_of_this_engine() -> None
     assert benefit(of_this_engine(restarted)).state == "unknown"
     found = [finding.id for finding in plugin(of_this_engine(restarted)).findings]
     assert found == ["sidecar-older-than-engine"]
+    full = engine(counted=nothing_yet | {"backup_tokens": 500_000}, recorded={"engine_restarts": 2, "lost_records": 9})
+    assert [finding.id for finding in occupancy(of_this_engine(full)).findings] == ["l2-evicted-first"]
+    assert [finding.id for finding in plugin(of_this_engine(full)).findings] == ["sidecar-older-than-engine"]
 
 
 def test_a_window_after_a_restart_is_of_this_engine_alone() -> None:

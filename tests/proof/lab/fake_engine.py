@@ -79,6 +79,8 @@ class FakeEngine:
     damages: bool = False
     serves_others: int = 0
     others_each_request: int = 0
+    others_begin_after: int | None = None
+    """From this reading of the metrics on somebody else's request is running."""
     others_in_between: bool = False
     """Somebody else's request has ended whenever the metrics are read, and none is ever seen running."""
     seconds_per_token: float = 20e-6
@@ -96,6 +98,7 @@ class FakeEngine:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     interrupts_at: int | None = None
     """Presses Ctrl-C in the client's terminal while it answers this many-th request."""
+    reads: int = 0
     flushes: int = 0
     address: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -217,6 +220,8 @@ class FakeEngine:
                 self.counts[name] = self.counts.get(name, 0) + value
 
     def metrics_text(self) -> str:
+        self.reads += 1
+        begun = self.others_begin_after is not None and self.reads > self.others_begin_after
         if self.others_in_between:
             self.counts["requests"] = self.counts.get("requests", 0) + 1
         if self.storage_busy:
@@ -225,7 +230,7 @@ class FakeEngine:
         tree = 'cache_type="UnifiedRadixCache",dp_rank="0",pp_rank="0",tp_rank="0"'
         front = 'engine_type="unified",is_streaming="true",model_name="fake"'
         gauges = {
-            "num_running_reqs": self.serves_others,
+            "num_running_reqs": self.serves_others + begun,
             "num_queue_reqs": 0,
             "max_total_num_tokens": self.device,
             "kv_used_tokens": 0,

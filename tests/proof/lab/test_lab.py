@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from hicache_proof.lab.sidecar import NoProof, SidecarClient
 from hicache_proof.report.view import limits
 
 from .fake_engine import FakeEngine, serving, sidecar_of
@@ -64,20 +65,29 @@ def test_what_the_engine_lacks_is_said_before_what_watches_it(ask):
 
 
 def test_a_sidecar_that_ends_in_the_middle_of_a_run_is_said_to_have(ask, run_of, monkeypatch):
-    """Here it never answers after the first health check: as one that was killed."""
-    answered = []
+    """Here it answers neither a health check but the first nor the proofs of the last series."""
+    answered, asked = [], []
 
     def killed(self):
         answered.append(None)
         return None if len(answered) == 1 else f"no sidecar at {self.url}"
 
-    monkeypatch.setattr("hicache_proof.lab.sidecar.SidecarClient._why_unreachable", killed)
+    def ask_until_then(self, request_id, wait_seconds):
+        asked.append(request_id)
+        return found(self, request_id, wait_seconds) if len(asked) <= 12 else NoProof(why="it is gone")
+
+    found = SidecarClient._ask
+    monkeypatch.setattr(SidecarClient, "_why_unreachable", killed)
+    monkeypatch.setattr(SidecarClient, "_ask", ask_until_then)
     run = run_of(FakeEngine())
+    unseen = [request for request in run.requests if not request.events]
+    assert 0 < len(unseen) < len(run.requests)
     assert run.sidecar_missing.startswith("no sidecar at http://127.0.0.1:")
-    assert run.sidecar_missing.endswith(", which answered when the run began")
-    assert f"the later requests were not seen from inside: {run.sidecar_missing}." in " ".join(limits(run))
-    answered.clear()
-    assert "which answered when the run began" in ask(FakeEngine()).stderr
+    assert run.sidecar_missing.endswith(" (it answered when the run began)")
+    told = f"Of {len(unseen)} of {len(run.requests)} requests the flight recorder tells nothing: {run.sidecar_missing}."
+    assert told in limits(run)
+    answered.clear(), asked.clear()
+    assert "(it answered when the run began)" in ask(FakeEngine()).stderr
 
 
 def test_without_a_sidecar_it_stops_before_it_asks_and_says_what_to_do(ask):
@@ -195,6 +205,14 @@ def test_nobody_s_cache_is_flushed_between_two_of_their_requests(ask):
     assert result.exit_code == 2
     assert "is serving other requests (1 ended while the lab only watched)" in result.stderr
     assert (engine.flushes, engine.bodies) == (0, [])
+
+
+def test_nobody_s_cache_is_flushed_who_has_begun_meanwhile(ask):
+    engine = FakeEngine(others_begin_after=1)
+    result = ask(engine, "--flush")
+    assert result.exit_code == 2
+    assert "is serving other requests (1 running, 0 queued)" in result.stderr
+    assert engine.flushes == 0
 
 
 def test_who_allows_other_traffic_has_its_cache_flushed_too(ask):
