@@ -120,6 +120,19 @@ def test_an_interrupt_while_it_starts_ends_it(stand_in, tmp_path: Path, monkeypa
     assert engine.pids == []
 
 
+def test_closed_between_the_making_of_its_folders_it_says_so(stand_in, tmp_path: Path, monkeypatch) -> None:
+    stand_in(SILENT)
+    engine = Engine(EngineSpec(), tmp_path / "run")
+
+    def closed_at_once() -> Path:
+        engine.close()
+        return tmp_path / "gone"
+
+    monkeypatch.setattr("hicache_proof.demo.engine.make_scratch", closed_at_once)
+    with pytest.raises(EngineError, match="closed while it was starting"):
+        engine.start(deadline=60)
+
+
 @pytest.mark.parametrize("after", [0.0, 0.5], ids=["before it is launched", "while it is awaited"])
 def test_closed_from_another_thread_while_it_starts_it_gives_up(stand_in, tmp_path: Path, after: float) -> None:
     stand_in(SILENT)

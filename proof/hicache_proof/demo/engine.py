@@ -72,6 +72,12 @@ class Engine:
         try:
             self._launch()
             self._wait(time.monotonic() + deadline)
+        except OSError as error:
+            closed = self._closed  # by another thread, and its folders with it
+            self.close()
+            if closed:
+                raise self._closed_meanwhile() from error
+            raise
         except BaseException:
             self.close()
             raise
@@ -125,13 +131,16 @@ class Engine:
     def _wait(self, deadline: float) -> None:
         while time.monotonic() < deadline:
             if self._closed:
-                raise EngineError(f"SGLang {self.spec.version} was closed while it was starting")
+                raise self._closed_meanwhile()
             if not self.alive:
                 raise EngineError(f"SGLang {self.spec.version} died at its start. {self._last_words()}")
             if answers(f"{self.url}/health_generate", 10):
                 return
             time.sleep(0.25)
         raise EngineError(f"SGLang {self.spec.version} did not serve in time. {self._last_words()}")
+
+    def _closed_meanwhile(self) -> EngineError:
+        return EngineError(f"SGLang {self.spec.version} was closed while it was starting")
 
     def _last_words(self) -> str:
         return f"Its log, {self.log}, ends with:\n{environment.tail(self.log)}"
