@@ -131,6 +131,7 @@ def test_closed_between_the_making_of_its_folders_it_says_so(stand_in, tmp_path:
     monkeypatch.setattr("hicache_proof.demo.engine.make_scratch", closed_at_once)
     with pytest.raises(EngineError, match="closed while it was starting"):
         engine.start(deadline=60)
+    assert engine.pids == engine.scheduler_pids == [], "nor anybody else's"
 
 
 @pytest.mark.parametrize("after", [0.0, 0.5], ids=["before it is launched", "while it is awaited"])

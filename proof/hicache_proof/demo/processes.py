@@ -13,8 +13,12 @@ class Process(NamedTuple):
 
 
 def group_members(group: int) -> list[Process]:
-    """In the order of their ids; zombies are left out."""
-    members = []
+    """In the order of their ids; zombies are left out. Group 0, of a server that was never started, has none: /proc shows
+    there who came from outside our own process namespace.
+    """
+    members: list[Process] = []
+    if group == 0:
+        return members
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
