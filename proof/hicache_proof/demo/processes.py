@@ -13,8 +13,8 @@ class Process(NamedTuple):
 
 
 def group_members(group: int) -> list[Process]:
-    """In the order of their ids; zombies are left out. Group 0, of a server that was never started, has none: /proc shows
-    there who came from outside our own process namespace.
+    """In the order of their ids; zombies are left out. Group 0, of a server that was never started, has none: in /proc
+    it is that of processes from outside our own namespace.
     """
     members: list[Process] = []
     if group == 0:
