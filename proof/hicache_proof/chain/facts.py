@@ -126,6 +126,11 @@ class Recorded(_Fact, frozen=True, kw_only=True):
     """Duration of host-to-device transfers on the device clock; a count of 0 where the engine does not time them."""
     lost_records: float = 0
 
+    @property
+    def matched(self) -> bool:
+        """A lookup has found something in L2, whether or not its request has been admitted yet."""
+        return bool(self.promised_tokens) or any(self.load_backs.values())
+
 
 class Probe(_Fact, frozen=True, kw_only=True):
     """The same prompt sent twice: what the second reply says against what the counters moved by."""

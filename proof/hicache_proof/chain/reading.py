@@ -42,8 +42,8 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
     counted = facts.counted
     if matched or counted is None or not counted.evicted_tokens or not backed_up(counted) or forgotten_by_l2(facts):
         return
-    if facts.recorded is not None and any(facts.recorded.load_backs.values()):
-        return  # matched, though not one of those requests may have been admitted yet
+    if facts.recorded is not None and facts.recorded.matched:
+        return
     if facts.probed_alone or (counted.evicted_ever or counted.evicted_tokens) < (counted.device_capacity or 0):
         return  # until all of L1 has been replaced once, what is asked for again is likely to be there still
     stored = (
@@ -60,9 +60,10 @@ def _of_match(facts: ChainInput, matched: float) -> Iterator[Finding]:
 def load_back(facts: ChainInput) -> Stage:
     recorded = facts.recorded
     loaded = facts.counted.load_back_tokens if facts.counted is not None else None
-    told = recorded is not None and recorded.loaded_tokens is not None
-    findings = _of_load_back(recorded, loaded) if recorded is not None and told and not facts.probed_alone else ()
-    if recorded is None or not told or (loaded and not recorded.promised_tokens):
+    if recorded is not None and recorded.loaded_tokens is None:
+        recorded = None  # it tells nothing of this
+    findings = _of_load_back(recorded, loaded) if recorded is not None and not facts.probed_alone else ()
+    if recorded is None or (loaded and not recorded.promised_tokens):
         state: State = "unknown" if loaded is None else "ok" if loaded else "idle"
         return examined("load_back", state, f"{tokens(loaded)} tokens loaded back (engine's counter)", findings)
     says = f"{tokens(recorded.loaded_tokens)} of {tokens(recorded.promised_tokens)} promised tokens loaded back"

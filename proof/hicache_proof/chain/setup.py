@@ -55,7 +55,7 @@ def plugin(facts: ChainInput) -> Stage:
 def _of_recorders(facts: ChainInput, recorded: Recorded, running: list[Process]) -> Iterator[Finding]:
     if recorded.no_sidecar is not None:
         yield found("no-sidecar", recorded.no_sidecar)
-    if recorded.engine_restarts and recorded.requests is None:
+    if recorded.engine_restarts and facts.watched_seconds is None:
         restarts = f"at least {recorded.engine_restarts:.0f} restart(s) of the engine"
         yield found("sidecar-older-than-engine", f"the sidecar has seen {restarts} and counts all its runs together")
     if recorded.ranks_expected is not None and len(running) < recorded.ranks_expected:

@@ -152,8 +152,8 @@ def forgotten_by_l2(facts: ChainInput) -> str | None:
         return None  # nothing was reused from L1 either: such a load asks for no prefix twice
     if facts.probed_alone or (counted is not None and (counted.load_back_tokens or counted.cached_host)):
         return None
-    if recorded is not None and any(recorded.load_backs.values()):
-        return None  # asked for again, though not one of those requests may have been admitted yet
+    if recorded is not None and recorded.matched:
+        return None
     if recorded is not None and recorded.host_evicted_tokens and recorded.promised_tokens == 0:
         return f"{tokens(recorded.host_evicted_tokens)} tokens left L2 before any was asked for again"
     by_recorder = recorded is not None and recorded.promised_tokens is not None

@@ -72,14 +72,11 @@ class Engine:
         try:
             self._launch()
             self._wait(time.monotonic() + deadline)
-        except OSError as error:
+        except BaseException as error:
             closed = self._closed  # by another thread, and its folders with it
             self.close()
-            if closed:
+            if closed and isinstance(error, OSError):
                 raise self._closed_meanwhile() from error
-            raise
-        except BaseException:
-            self.close()
             raise
         return self
 

@@ -10,6 +10,7 @@ import httpx
 from hicache_proof.chain.facts import Probe
 from hicache_proof.lab.client import EngineClient
 from hicache_proof.lab.engine import Reading, window
+from hicache_proof.lab.guards import finished
 from hicache_proof.lab.prompts import Prompts, sample_text, vocabulary
 
 PROMPT_TOKENS = 256
@@ -23,19 +24,14 @@ def probe(url: str, http: httpx.Client) -> Probe:
     prompt = prompts.fresh(PROMPT_TOKENS)
     start = client.read()
     client.generate(prompt, 1, f"doctor-{salt}-1")
-    between, _ = client.until(lambda reading: _finished(start, reading, 1), PATIENCE_SECONDS)
+    between, _ = client.until(lambda reading: finished(start, reading) > 0, PATIENCE_SECONDS)
     reply = client.generate(prompt, 1, f"doctor-{salt}-2")
-    end, _ = client.until(lambda reading: _finished(between, reading, 1), PATIENCE_SECONDS)
+    end, _ = client.until(lambda reading: finished(between, reading) > 0, PATIENCE_SECONDS)
     return Probe(
         prompt_tokens=PROMPT_TOKENS,
         reply_cached_tokens=reply.cached_tokens,
         counted_cached_tokens=_counted(between, end),
     )
-
-
-def _finished(before: Reading, now: Reading, requests: int) -> bool:
-    done = window(before, now).requests
-    return done is not None and done >= requests
 
 
 def _counted(before: Reading, after: Reading) -> float | None:

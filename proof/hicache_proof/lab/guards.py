@@ -32,9 +32,9 @@ def finished(before: Reading, after: Reading) -> int:
     return int(window(before, after).requests or 0)
 
 
-def undisturbed(others: int, url: str) -> None:
-    """Refuses to flush an engine on which ``others`` ended while nothing was asked."""
-    if others:
+def undisturbed(before: Reading, after: Reading, url: str) -> None:
+    """Refuses to flush an engine on which requests ended while nothing was asked."""
+    if others := finished(before, after):
         raise CannotRunError(
             f"{url} is serving other requests ({others} ended while the lab only watched), and a flush would take "
             "their cache; wait until it is idle, or leave --flush out"

@@ -115,7 +115,7 @@ class Preflight:
     def _watched(self, before: Reading) -> Reading:
         """The engine after a moment in which nobody's request ended or is under way."""
         after = self._engine.until(lambda now: guards.finished(before, now) > 0, QUIET_SECONDS)[0]
-        guards.undisturbed(guards.finished(before, after), self._engine.url)
+        guards.undisturbed(before, after, self._engine.url)
         guards.quiet(after, self._engine.url)
         return after
 
